@@ -1,0 +1,121 @@
+"""The frozen configuration that an engine boots from."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+
+class Value(BaseModel):
+    """An immutable value whose `repr` is valid Python, without the fields that have their default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        fields = type(self).model_fields
+        return [
+            (name, value)
+            for name, value in super().__repr_args__()
+            if name is None or value != fields[name].get_default(call_default_factory=True)
+        ]
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class Worker(StrEnum):
+    """Which of SGLang's workers decodes."""
+
+    NONE = "none"
+    """No speculation: `TpModelWorker`."""
+    V1 = "v1"
+    """`EAGLEWorker`: topk >= 1, no overlap scheduling."""
+    V2 = "v2"
+    """`EAGLEWorkerV2`: topk = 1, overlap scheduling."""
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class ModelPair(Value):
+    """A target and an EAGLE-3 draft by path, instead of the built-in pair."""
+
+    target: Path
+    draft: Path | None = None
+
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        return [(name, value and str(value)) for name, value in super().__repr_args__()]
+
+
+class EngineConfig(Value):
+    """All that decides how SGLang's scheduler starts, the device aside.
+
+    `draft_tokens` (nodes of the verified tree, its root included) defaults to `steps + 1` at topk 1, else to
+    `4 * topk` or what the tree holds; with worker none it, `steps` and `topk` don't matter. `graphs` names the batch sizes to
+    capture, in requests; an empty tuple turns CUDA graphs off. `chunked_prefill_size` (tokens) None turns chunking off.
+    """
+
+    worker: Worker = Worker.V1
+    topk: PositiveInt = Field(default=4, le=64)
+    steps: PositiveInt = Field(default=3, le=15)
+    draft_tokens: PositiveInt | None = Field(default=None, le=256)
+    overlap: bool = False
+    page_size: PositiveInt = 1
+    attention_backend: str = "triton"
+    dtype: str = Field(default="float32", pattern="^(float32|bfloat16|float16)$")
+    graphs: tuple[PositiveInt, ...] = (1, 2, 4, 8, 16)
+    max_running_requests: PositiveInt = 16
+    kv_tokens: PositiveInt = 4096
+    context_length: PositiveInt = 512
+    chunked_prefill_size: PositiveInt | None = None
+    radix_cache: bool = True
+    random_seed: int = 1234
+    models: ModelPair | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_worker(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        if data.get("worker") in ("v2", Worker.V2):
+            data = {"topk": 1, "overlap": True, **data}
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.worker is Worker.V1 and self.overlap:
+            raise ValueError("worker v1 has no overlap scheduling: set overlap=False, or use worker v2")
+        if self.worker is Worker.V2 and not self.overlap:
+            raise ValueError("worker v2 runs with overlap scheduling only: leave overlap at its default")
+        if self.worker is Worker.V2 and self.topk != 1:
+            raise ValueError(f"worker v2 supports topk 1 only, not {self.topk}: set topk=1, or use worker v1")
+        if self.speculative and not 2 <= self.verified_tokens <= self._tree_size:
+            raise ValueError(
+                f"draft_tokens={self.verified_tokens} doesn't fit: topk {self.topk} with {self.steps} steps makes a "
+                f"tree of 2 to {self._tree_size} tokens"
+            )
+        if self.speculative and self.topk == 1 and self.verified_tokens != self.steps + 1:
+            raise ValueError(f"topk 1 drafts a chain: draft_tokens must be steps + 1 = {self.steps + 1}, or left out")
+        if self.graphs != tuple(sorted(set(self.graphs))):
+            raise ValueError(f"graphs must be increasing batch sizes, not {self.graphs}")
+        return self
+
+    @property
+    def speculative(self) -> bool:
+        """Whether a draft model proposes tokens."""
+        return self.worker is not Worker.NONE
+
+    @property
+    def verified_tokens(self) -> int:
+        """Tokens of one request in a verify forward: `draft_tokens`, or its default; 1 without speculation."""
+        if not self.speculative:
+            return 1
+        if self.draft_tokens is not None:
+            return self.draft_tokens
+        return self.steps + 1 if self.topk == 1 else min(4 * self.topk, self._tree_size)
+
+    @property
+    def _tree_size(self) -> int:
+        # A root, topk children, then per further step topk candidates for each of topk kept nodes.
+        return 1 + self.topk + (self.steps - 1) * self.topk**2

@@ -1,0 +1,112 @@
+"""Where SGLang asks whether it is on a GPU, and the emulated device answers yes.
+
+SGLang 0.5.12.post1 can run on a CPU, but not the code under test: it replaces the speculative tree kernels by
+nothing, and never captures graphs. These patches, and no others, put the GPU's path back.
+"""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.emulation.graphs import EmulatedGraph
+from harness.emulation.kernels import SGL_KERNEL_REFERENCES, TRITON_REFERENCES
+from harness.emulation.opaque import opaque
+
+SPECULATIVE = "sglang.srt.speculative"
+
+TREE_KERNELS = ("top_k_renorm_prob", "top_p_renorm_prob", "tree_speculative_sampling_target_only")
+
+GPU_PATHS: dict[str, dict[str, Any]] = {
+    f"{SPECULATIVE}.eagle_utils": {
+        "_is_cuda": True,
+        "sgl_build_tree_kernel_efficient": SGL_KERNEL_REFERENCES["build_tree_kernel_efficient"],
+    },
+    f"{SPECULATIVE}.eagle_info": {
+        "TREE_SPEC_KERNEL_AVAILABLE": True,
+        **{kernel: SGL_KERNEL_REFERENCES[kernel] for kernel in TREE_KERNELS},
+    },
+    f"{SPECULATIVE}.eagle_info_v2": {
+        "_is_cuda": True,
+        **{kernel: SGL_KERNEL_REFERENCES[kernel] for kernel in TREE_KERNELS},
+    },
+    f"{SPECULATIVE}.eagle_worker_v2": {"_is_cuda": True},
+    f"{SPECULATIVE}.spec_utils": {"TREE_SPEC_KERNEL_AVAILABLE": True},
+}
+"""What each module would hold had it found CUDA at import."""
+
+GRAPH_RUNNERS = (
+    ("sglang.srt.model_executor.cuda_graph_runner", "CudaGraphRunner"),
+    (f"{SPECULATIVE}.eagle_draft_cuda_graph_runner", "EAGLEDraftCudaGraphRunner"),
+    (f"{SPECULATIVE}.eagle_draft_extend_cuda_graph_runner", "EAGLEDraftExtendCudaGraphRunner"),
+)
+
+SPECULATIVE_WORKERS = (
+    (f"{SPECULATIVE}.eagle_worker", "EAGLEWorker"),
+    (f"{SPECULATIVE}.eagle_worker_v2", "EagleDraftWorker"),
+)
+
+
+def adapt_torch() -> None:
+    """Give CPU tensors and `torch.cuda` what SGLang calls without asking; before SGLang is imported."""
+    torch.cuda.synchronize = lambda *_: None
+    torch.cuda.empty_cache = lambda: None
+    torch.cuda.CUDAGraph = EmulatedGraph  # type: ignore[assignment,misc]
+    torch.cpu.graph_pool_handle = lambda: (0, 0)  # type: ignore[attr-defined]
+    torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign,assignment]
+
+
+def adapt_triton() -> None:
+    """Record a kernel under Triton's interpreter as one node of a captured graph."""
+    interpreted = importlib.import_module("triton.runtime.interpreter").InterpretedFunction
+    interpreted.run = opaque(interpreted.run)
+
+
+def adapt_sglang() -> None:
+    """Put the GPU's path back; imports SGLang's scheduler (13 to 19 s)."""
+    importlib.import_module("sglang.srt.managers.scheduler")
+    for module, answers in GPU_PATHS.items():
+        for name, value in answers.items():
+            setattr(importlib.import_module(module), name, value)
+    for reference in TRITON_REFERENCES:
+        reference.install()
+    _capture_graphs()
+
+
+def _capture_graphs() -> None:
+    for module, name in GRAPH_RUNNERS:
+        getattr(importlib.import_module(module), name)._capture_graph = _capture_graph
+    for module, name in SPECULATIVE_WORKERS:
+        worker = getattr(importlib.import_module(module), name)
+        worker.init_cuda_graphs = _with_cuda_graph_runners(worker.init_cuda_graphs)
+    runner = importlib.import_module("sglang.srt.model_executor.model_runner").ModelRunner
+    runner.init_device_graphs = _init_device_graphs
+    modes = importlib.import_module("sglang.srt.model_executor.forward_batch_info").ForwardMode
+    modes.is_cpu_graph = modes.is_cuda_graph
+
+
+def _capture_graph(self: Any, graph: EmulatedGraph, pool: Any, stream: Any, run_once_fn: Callable[[], Any]) -> Any:
+    return graph.capture(run_once_fn)
+
+
+def _init_device_graphs(self: Any) -> None:
+    """`ModelRunner.init_device_graphs` with the CUDA graph runner, which a CPU would replace by torch.compile."""
+    self.graph_runner, self.graph_mem_usage = None, 0
+    if not self.server_args.disable_cuda_graph:
+        runners = importlib.import_module("sglang.srt.model_executor.cuda_graph_runner")
+        self.graph_runner = runners.CudaGraphRunner(self)
+
+
+def _with_cuda_graph_runners(init_cuda_graphs: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The worker picks its graph runners from a table by device name, which has no entry for a CPU."""
+
+    def init(self: Any) -> None:
+        target, device = self.target_worker, self.target_worker.device
+        target.device = "cuda"
+        try:
+            init_cuda_graphs(self)
+        finally:
+            target.device = device
+
+    return init

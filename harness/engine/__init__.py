@@ -1,0 +1,1 @@
+"""Boot, step, reset and close SGLang's real scheduler in this process."""

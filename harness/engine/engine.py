@@ -1,0 +1,118 @@
+"""The engine: one scheduler, booted once, on which programs run."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from harness.configuration import EngineConfig
+from harness.engine.device import Device
+from harness.engine.errors import NoProgress
+from harness.errors import UsageError
+from harness.limits import check_program
+from harness.program import Abort, Drain, Flush, Operation, Program, Retract, Step, Submit
+from harness.trace import RequestTrace, Trace, TraceStep
+
+STALLED_ITERATIONS = 64
+"""Iterations without a token, with requests pending, after which a drain gives up."""
+
+
+class Engine:
+    """SGLang's real scheduler in this process, stepped by hand.
+
+    Boot takes seconds, so keep an engine and `run` many programs of its configuration on it: each starts from the
+    state after boot. `close` lets another engine boot in the same process; one at a time.
+    """
+
+    def __init__(self, config: EngineConfig, device: Device) -> None:
+        """Boot; raises RefusedConfiguration where the configuration can't be had, UsageError for a missing device."""
+        device.prepare()
+        from harness.engine import v0_5_12 as release  # imports SGLang, which reads what `prepare` set
+
+        self.config = config
+        self.device = device
+        self._release = release
+        self._session = release.Session(config, device.value)
+        self._messages: list[Any] = []
+        self.trace = Trace()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run(self, program: Program, on_step: Callable[[TraceStep], None] | None = None) -> Trace:
+        """Run a program from the state after boot and return its trace.
+
+        `on_step` sees each row once its result is processed. Whatever the scheduler raises comes through; the rows
+        until then are in `trace`. Raises UsageError where the program can't run on this engine.
+        """
+        if program.config != self.config:
+            raise UsageError("the program's configuration isn't this engine's: boot an engine from program.config")
+        check_program(program)
+        self.reset()
+        self.watch(on_step)
+        for operation in program.operations:
+            self.execute(operation)
+        return self.trace
+
+    def watch(self, on_step: Callable[[TraceStep], None] | None = None) -> None:
+        """Start a new trace; `run` does."""
+        probe = self._release.Probe(self._session.scheduler, on_step)
+        self._session.observe(probe)
+        self.trace = probe.trace
+
+    def execute(self, operation: Operation) -> None:
+        """Run one operation of a program."""
+        match operation:
+            case Submit():
+                self._submit(operation)
+            case Step(count=count):
+                for _ in range(count):
+                    self._iterate()
+            case Abort(request=number):
+                self._abort(number)
+            case Retract():
+                self._session.force_retraction()
+            case Flush():
+                self._messages.append(self._release.requests.flush())
+            case Drain():
+                self._drain()
+
+    def reset(self) -> None:
+        """Back to the state after boot, whatever the last program left; proves it or raises ResetError."""
+        self._messages.clear()
+        self._session.reset()
+
+    def close(self) -> None:
+        """Give back the scheduler's memory and process groups."""
+        self._session.close()
+
+    def _submit(self, submit: Submit) -> None:
+        for prompt in submit.prompts():
+            number = len(self.trace.requests)
+            self.trace.requests.append(RequestTrace(number, prompt))
+            self._messages.append(self._release.requests.generate(submit, number, prompt))
+
+    def _abort(self, number: int) -> None:
+        if number >= len(self.trace.requests):
+            raise UsageError(f"abort of request {number}: only {len(self.trace.requests)} were submitted before it")
+        request = self.trace.requests[number]
+        if request.finish_reason is None:
+            request.aborted = True
+            self._messages.append(self._release.requests.abort(number))
+
+    def _drain(self) -> None:
+        stalled = 0
+        while self._messages or not self._session.idle:
+            before = self.trace.tokens_streamed
+            self._iterate()
+            stalled = 0 if self.trace.tokens_streamed > before else stalled + 1
+            if stalled > STALLED_ITERATIONS:
+                raise NoProgress(f"no token in {stalled} iterations, with requests pending")
+
+    def _iterate(self) -> None:
+        messages, self._messages = self._messages, []
+        self._session.iterate(messages)

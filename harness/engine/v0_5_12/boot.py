@@ -1,0 +1,94 @@
+"""Start and end a scheduler in this process."""
+
+import gc
+import importlib
+import logging
+from typing import Any
+
+import torch
+
+from harness.configuration import EngineConfig
+from harness.errors import RefusedConfiguration
+from harness.models import models_of
+
+CHUNKING_OFF = -1
+SCHEDULER = "sglang.srt.managers.scheduler"
+
+
+def boot(config: EngineConfig, device: str) -> Any:
+    """A real `Scheduler` (managers/scheduler.py), idle, with its loop not yet entered.
+
+    Raises RefusedConfiguration with SGLang's own reason where it refuses the combination.
+    """
+    server_args = importlib.import_module("sglang.srt.server_args")
+    scheduler_module = importlib.import_module(SCHEDULER)
+    # Its thread would keep a closed scheduler's memory alive, and kill a process that pauses between steps.
+    scheduler_module.create_scheduler_watchdog = lambda *_, **__: None
+    _quiet()
+    try:
+        args = server_args.ServerArgs(**server_arguments(config, device))
+        args.check_server_args()
+        ports = server_args.PortArgs.init_new(args)
+        server_args.set_global_server_args_for_scheduler(args)
+        scheduler_module.load_plugins()
+        return scheduler_module.Scheduler(args, ports, *[0] * 6, None)
+    except (ValueError, AssertionError, NotImplementedError) as error:
+        shut_down()
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RefusedConfiguration(f"SGLang refuses this configuration: {reason}") from error
+    except BaseException:
+        shut_down()
+        raise
+
+
+def server_arguments(config: EngineConfig, device: str) -> dict[str, Any]:
+    """Keyword arguments of `ServerArgs` (server_args.py) for a configuration."""
+    models = models_of(config)
+    arguments: dict[str, Any] = {
+        "model_path": str(models.target),
+        "skip_tokenizer_init": True,
+        "device": device,
+        "dtype": config.dtype,
+        "attention_backend": config.attention_backend,
+        "sampling_backend": "pytorch",
+        "page_size": config.page_size,
+        "max_running_requests": config.max_running_requests,
+        "max_total_tokens": config.kv_tokens,
+        "context_length": config.context_length,
+        "chunked_prefill_size": config.chunked_prefill_size or CHUNKING_OFF,
+        "disable_radix_cache": not config.radix_cache,
+        "disable_overlap_schedule": not config.overlap,
+        "disable_cuda_graph": not config.graphs,
+        "cuda_graph_bs": list(config.graphs) or None,
+        "disable_piecewise_cuda_graph": True,
+        "mem_fraction_static": 0.5,
+        "random_seed": config.random_seed,
+        "log_level": "error",
+    }
+    if config.speculative:
+        arguments |= {
+            "speculative_algorithm": "EAGLE3",
+            "speculative_draft_model_path": str(models.draft),
+            "speculative_num_steps": config.steps,
+            "speculative_eagle_topk": config.topk,
+            "speculative_num_draft_tokens": config.verified_tokens,
+        }
+    return arguments
+
+
+def shut_down() -> None:
+    """Forget process groups and pools that SGLang keeps per process, so that another scheduler can boot."""
+    parallel = importlib.import_module("sglang.srt.distributed.parallel_state")
+    parallel.destroy_model_parallel()
+    parallel.destroy_distributed_environment()
+    importlib.import_module("sglang.srt.model_executor.cuda_graph_runner").set_global_graph_memory_pool(None)
+    importlib.import_module("sglang.srt.model_executor.input_buffers")._forward_input_buffer_pool.clear()
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def _quiet() -> None:
+    logging.getLogger("sglang").setLevel(logging.ERROR)
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+
+

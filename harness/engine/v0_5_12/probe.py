@@ -1,0 +1,110 @@
+"""Watch what passes through a scheduler, and write it down as a trace."""
+
+from collections.abc import Callable
+from typing import Any
+
+from harness.engine.v0_5_12.requests import number_of
+from harness.trace import Trace, TraceStep
+
+
+class Probe:
+    """Wraps four calls of one scheduler and fills `trace` from their arguments and results."""
+
+    def __init__(self, scheduler: Any, on_step: Callable[[TraceStep], None] | None = None) -> None:
+        self.trace = Trace()
+        self._scheduler = scheduler
+        self._on_step = on_step
+        self._reported = 0
+        self._launching: TraceStep | None = None
+        self._streamed: dict[int, int] = {}
+        self._runner = scheduler.tp_worker.model_runner
+        self._run_batch, self._process, self._forward = (
+            scheduler.run_batch,
+            scheduler.process_batch_result,
+            self._runner.forward,
+        )
+
+    def attach(self) -> None:
+        """Start watching."""
+        self._scheduler.run_batch = self._watch_run_batch
+        self._scheduler.process_batch_result = self._watch_process_batch_result
+        self._runner.forward = self._watch_forward
+
+    def detach(self) -> None:
+        """Stop watching; the scheduler's methods are its own again."""
+        for owner, name in (
+            (self._scheduler, "run_batch"),
+            (self._scheduler, "process_batch_result"),
+            (self._runner, "forward"),
+        ):
+            vars(owner).pop(name, None)
+
+    def end_iteration(self) -> None:
+        """Complete the iteration's row, or add an idle one, and report the rows that are complete."""
+        step = self._launching or self._begin("IDLE", ())
+        self._launching = None
+        step.kv_free = self._scheduler.token_to_kv_pool_allocator.available_size() + int(
+            self._scheduler.tree_cache.evictable_size()
+        )
+        step.waiting = len(self._scheduler.waiting_queue)
+        self._report()
+
+    def token_output(self, output: Any) -> None:
+        """A `BatchTokenIDOutput` (managers/io_struct.py) on its way to the detokenizer."""
+        for rid, ids, reason, retractions in zip(
+            output.rids, output.output_ids, output.finished_reasons, output.retraction_counts, strict=True
+        ):
+            number = number_of(rid)
+            request = self.trace.requests[number]
+            request.output += ids
+            request.retractions = retractions
+            if reason is not None:
+                request.finish_reason = reason["type"]
+            self._streamed[number] = len(ids)
+
+    def abort_output(self, rid: str) -> None:
+        """An `AbortReq` to the tokenizer: the request ended without having run, or out of memory."""
+        self.trace.requests[number_of(rid)].finish_reason = "abort"
+
+    def flush_output(self, granted: bool) -> None:
+        """The answer to a flush."""
+        self.trace.flushes.append(granted)
+
+    def _begin(self, forward_mode: str, requests: tuple[int, ...]) -> TraceStep:
+        step = TraceStep(len(self.trace.steps), forward_mode, requests)
+        self.trace.steps.append(step)
+        return step
+
+    def _watch_run_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        step = self._begin(batch.forward_mode.name, tuple(number_of(request.rid) for request in batch.reqs))
+        step.processed = False
+        self._launching = step
+        result = self._run_batch(batch, *args, **kwargs)
+        result.trace_step = step
+        return result
+
+    def _watch_forward(self, forward_batch: Any, *args: Any, **kwargs: Any) -> Any:
+        step = self._launching
+        if step is not None:
+            step.forward_mode = forward_batch.forward_mode.name
+            step.tokens_in = int(forward_batch.input_ids.numel())
+        output = self._forward(forward_batch, *args, **kwargs)
+        if step is not None and output.can_run_graph:
+            step.padded_size = self._runner.graph_runner.bs
+        return output
+
+    def _watch_process_batch_result(self, batch: Any, result: Any) -> None:
+        step: TraceStep = result.trace_step
+        self._streamed.clear()
+        self._process(batch, result)
+        step.tokens_out = tuple(self._streamed.get(number, 0) for number in step.requests)
+        if step.spec and result.num_correct_drafts_per_req_cpu is not None:
+            step.accepted = tuple(result.num_correct_drafts_per_req_cpu)
+        step.processed = True
+
+    def _report(self) -> None:
+        steps = self.trace.steps
+        while self._reported < len(steps) and steps[self._reported].processed:
+            if self._on_step is not None:
+                self._on_step(steps[self._reported])
+            self._reported += 1

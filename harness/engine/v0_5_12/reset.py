@@ -1,0 +1,107 @@
+"""Bring a scheduler back to the state it had after boot, and prove it."""
+
+import importlib
+from collections import deque
+from typing import Any
+
+import torch
+
+from harness.engine.errors import ResetError
+from harness.engine.v0_5_12.boot import SCHEDULER
+
+
+class BootState:
+    """What a scheduler looked like right after boot; taken once, restored between programs."""
+
+    def __init__(self, scheduler: Any) -> None:
+        self._scheduler = scheduler
+        self._captured_buffers = [(buffer, buffer.clone()) for buffer in _graph_buffers(scheduler)]
+        _clear_memory(scheduler)
+        self._facts = _facts(scheduler)
+
+    def restore(self) -> None:
+        """Drop all requests and clear pools, caches and queues; raises ResetError where something differs from boot.
+
+        Memory contents are restored too (KV pools and request table zeroed, inputs of captured graphs as at capture):
+        what an earlier program left in a slot must not decide how the next one fails.
+        """
+        _drop_requests(self._scheduler)
+        _clear_memory(self._scheduler)
+        for buffer, content in self._captured_buffers:
+            buffer.copy_(content)
+        importlib.import_module("sglang.srt.utils").set_random_seed(self._scheduler.random_seed)
+        facts = _facts(self._scheduler)
+        differing = [
+            f"{name} is {facts[name]}, was {at_boot}" for name, at_boot in self._facts.items() if facts[name] != at_boot
+        ]
+        if differing:
+            raise ResetError("the engine isn't as after boot: " + "; ".join(differing))
+
+
+def _drop_requests(scheduler: Any) -> None:
+    batch = importlib.import_module(SCHEDULER).ScheduleBatch
+    scheduler.waiting_queue.clear()
+    scheduler.running_batch = batch(reqs=[], batch_is_full=False)
+    scheduler.cur_batch = scheduler.last_batch = scheduler.chunked_req = None
+    scheduler._chunked_req_scheduled_last_iter = False
+    scheduler._pending_flush = None
+    scheduler._engine_paused = False
+    scheduler.forward_ct = 0
+    scheduler.num_retracted_reqs = 0
+    scheduler.new_token_ratio = scheduler.init_new_token_ratio
+    if scheduler.enable_overlap:
+        scheduler.result_queue = deque()
+        scheduler.future_map.future_ct = 0
+        scheduler.batch_record_buf = [None] * 2
+        scheduler.batch_record_ct = 0
+
+
+def _clear_memory(scheduler: Any) -> None:
+    scheduler.device_module.synchronize()
+    scheduler.flush_cache(empty_cache=False)
+    scheduler.req_to_token_pool.req_to_token.zero_()
+    for runner in model_runners(scheduler):
+        pool = runner.token_to_kv_pool
+        for buffer in (*pool.k_buffer, *pool.v_buffer):
+            buffer.zero_()
+
+
+def _facts(scheduler: Any) -> dict[str, Any]:
+    allocator, tree, rows = (
+        scheduler.token_to_kv_pool_allocator,
+        scheduler.tree_cache,
+        scheduler.req_to_token_pool,
+    )
+    free = allocator.free_pages
+    return {
+        "free pages": (free.numel(), bool((free == torch.arange(1, free.numel() + 1, device=free.device)).all())),
+        "pages to release": (allocator.release_pages.numel(), len(allocator.free_group), allocator.is_not_in_free_group),
+        "free request rows": list(rows.free_slots),
+        "request table entries set": int(rows.req_to_token.count_nonzero()),
+        "radix cache tokens": (tree.evictable_size(), tree.protected_size(), tree.total_size()),
+        "waiting requests": len(scheduler.waiting_queue),
+        "running requests": len(scheduler.running_batch.reqs),
+        "grammar queue": len(scheduler.grammar_manager.grammar_queue),
+        "results in flight": len(getattr(scheduler, "result_queue", ())),
+        "batches": (scheduler.cur_batch, scheduler.last_batch, scheduler.chunked_req),
+        "new token ratio": scheduler.new_token_ratio,
+        "fully idle": scheduler.is_fully_idle(),
+    }
+
+
+def model_runners(scheduler: Any) -> list[Any]:
+    """The target's `ModelRunner`, and the draft's where there is one."""
+    runners = [scheduler.tp_worker.model_runner]
+    worker = scheduler.draft_worker
+    if worker is not None:
+        runners.append(worker.model_runner if hasattr(worker, "model_runner") else worker.draft_worker.draft_runner)
+    return runners
+
+
+def _graph_buffers(scheduler: Any) -> list[torch.Tensor]:
+    pool = importlib.import_module("sglang.srt.model_executor.input_buffers")._forward_input_buffer_pool
+    buffers = list(pool.values())
+    for runner in model_runners(scheduler):
+        backend = runner.attn_backend
+        buffers += [value for name, value in vars(backend).items() if name.startswith("cuda_graph_")]
+    return [buffer for buffer in buffers if isinstance(buffer, torch.Tensor)]

@@ -1,0 +1,76 @@
+"""One booted scheduler of this release, behind the calls that the engine makes."""
+
+import importlib
+from typing import Any
+
+from harness.configuration import EngineConfig
+from harness.engine.v0_5_12.boot import SCHEDULER, boot, shut_down
+from harness.engine.v0_5_12.loop import EventLoop
+from harness.engine.v0_5_12.probe import Probe
+from harness.engine.v0_5_12.reset import BootState
+from harness.engine.v0_5_12.sink import Sink
+
+
+class Session:
+    """A scheduler, the loop that steps it and the sink that takes its output."""
+
+    def __init__(self, config: EngineConfig, device: str) -> None:
+        """Boot; raises RefusedConfiguration where SGLang refuses the configuration."""
+        self.scheduler = boot(config, device)
+        self._sink = Sink(self.scheduler)
+        self._boot_state = BootState(self.scheduler)
+        self._loop = EventLoop(self.scheduler)
+        self._probe: Probe | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits, runs or is in flight (`Scheduler.is_fully_idle`)."""
+        return bool(self.scheduler.is_fully_idle())
+
+    def iterate(self, messages: list[Any]) -> None:
+        """One iteration of the loop, which receives `messages`."""
+        self._loop.iterate(messages)
+        if self._probe is not None:
+            self._probe.end_iteration()
+
+    def observe(self, probe: Probe | None) -> None:
+        """Watch with this probe from now on, with none but the sink if None."""
+        if self._probe is not None:
+            self._probe.detach()
+        self._probe = self._sink.probe = probe
+        if probe is not None:
+            probe.attach()
+
+    def force_retraction(self) -> None:
+        """Make the next decode batch retract as if KV memory had run out.
+
+        The path that SGLANG_TEST_RETRACT switches on (`Scheduler.update_running_batch`), for one call of it.
+        """
+        scheduler = self.scheduler
+        module = importlib.import_module(SCHEDULER)
+
+        def once(batch: Any) -> Any:
+            del scheduler.update_running_batch
+            switches = (module.TEST_RETRACT, module.TEST_RETRACT_INTERVAL)
+            module.TEST_RETRACT, module.TEST_RETRACT_INTERVAL = True, 1
+            try:
+                return scheduler.update_running_batch(batch)
+            finally:
+                module.TEST_RETRACT, module.TEST_RETRACT_INTERVAL = switches
+
+        scheduler.update_running_batch = once
+
+    def reset(self) -> None:
+        """Back to the state after boot; raises ResetError where something differs."""
+        self.observe(None)
+        vars(self.scheduler).pop("update_running_batch", None)
+        self._loop.close()
+        self._boot_state.restore()
+        self._loop = EventLoop(self.scheduler)
+
+    def close(self) -> None:
+        """Give back memory and process groups, so that another scheduler can boot in this process."""
+        self.observe(None)
+        self._loop.close()
+        del self.scheduler, self._sink, self._boot_state, self._loop
+        shut_down()

@@ -1,0 +1,13 @@
+"""Errors that a person can cause: one line that says what was wrong and what to do; exit code 2."""
+
+
+class UsageError(Exception):
+    """Something that was asked for can't be done as asked; the message is one line."""
+
+
+class MalformedProgram(UsageError):
+    """A program that isn't valid JSON, isn't a program, or is of a newer version."""
+
+
+class RefusedConfiguration(UsageError):
+    """An engine configuration that the harness or SGLang refuses."""

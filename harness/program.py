@@ -1,0 +1,166 @@
+"""A program: an engine configuration and the operations to run on it, as one immutable value.
+
+The same value is generated, shrunk, replayed and kept in `cases/`. It prints as valid Python and as versioned JSON,
+and knows nothing of SGLang.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
+
+from harness.configuration import EngineConfig, Value
+from harness.errors import MalformedProgram
+from harness.prompts import Prompt
+
+VERSION = 1
+"""Version of the JSON form; a newer one is refused, never guessed at."""
+
+DEFAULT_PROMPT = Prompt(period=7, seed=0, length=9)
+
+TokenIds = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+
+
+class Submit(Value):
+    """`count` requests enter the waiting queue.
+
+    A `Prompt` gives each of them its own: seeds `seed`, `seed + 1`, ... Token ids are the same prompt for all, which
+    the radix cache shares. A request ends after `max_new_tokens` tokens, at `stop_token`, or, unless `ignore_eos`,
+    at the model's end-of-sequence token; the token it ends at is part of its output.
+    """
+
+    op: Literal["submit"] = "submit"
+    count: PositiveInt = 1
+    prompt: Prompt | TokenIds = DEFAULT_PROMPT
+    max_new_tokens: PositiveInt = 8
+    stop_token: NonNegativeInt | None = None
+    ignore_eos: bool = True
+    temperature: float = Field(default=0.0, ge=0.0)
+
+    def prompts(self) -> list[tuple[int, ...]]:
+        """The token ids of each of the `count` prompts."""
+        if isinstance(self.prompt, Prompt):
+            return [replace(self.prompt, seed=self.prompt.seed + i).tokens() for i in range(self.count)]
+        return [self.prompt] * self.count
+
+
+class Step(Value):
+    """`count` iterations of the scheduler's loop, idle ones included."""
+
+    op: Literal["step"] = "step"
+    count: PositiveInt = 1
+
+
+class Abort(Value):
+    """Abort the request that was submitted as number `request`, from 0; one that ended already is left alone."""
+
+    op: Literal["abort"] = "abort"
+    request: NonNegativeInt
+
+
+class Retract(Value):
+    """At the next decode, SGLang retracts as it does when KV memory runs out: at least one request, never the last."""
+
+    op: Literal["retract"] = "retract"
+
+
+class Flush(Value):
+    """Ask for the caches to be flushed; SGLang refuses while requests are pending."""
+
+    op: Literal["flush"] = "flush"
+
+
+class Drain(Value):
+    """Iterate until nothing is waiting, running or in flight."""
+
+    op: Literal["drain"] = "drain"
+
+
+Operation = Annotated[Submit | Step | Abort | Retract | Flush | Drain, Field(discriminator="op")]
+
+
+class Program(Value):
+    """An engine configuration and a list of operations."""
+
+    config: EngineConfig = EngineConfig()
+    operations: tuple[Operation, ...] = ()
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The versioned JSON form, defaults written out: a kept program must not change with them."""
+        return json.dumps({"version": VERSION, "program": self.model_dump(mode="json")}, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Program":
+        """Read the JSON form; raises MalformedProgram with what is wrong, in one line."""
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise MalformedProgram(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        if not isinstance(content, dict) or "version" not in content or "program" not in content:
+            raise MalformedProgram('not a program: expected an object with "version" and "program"')
+        if content["version"] != VERSION:
+            raise MalformedProgram(
+                f"program version {content['version']} isn't {VERSION}, the one this harness reads: update the harness"
+            )
+        try:
+            return cls.model_validate(content["program"])
+        except ValidationError as error:
+            raise MalformedProgram(first_problem(error)) from None
+
+    @classmethod
+    def from_batch_sizes(
+        cls,
+        config: EngineConfig,
+        sizes: Sequence[int],
+        *,
+        steps_each: int = 4,
+        prompt: Prompt = DEFAULT_PROMPT,
+    ) -> "Program":
+        """Hold the decode batch at each of `sizes` in turn, `steps_each` decode steps each, then drain.
+
+        It grows by submitting and shrinks by aborting the youngest requests. Raises ValueError for a size that the
+        configuration's `max_running_requests` can't hold.
+        """
+        too_large = [size for size in sizes if size > config.max_running_requests]
+        if too_large:
+            raise ValueError(
+                f"batch size {too_large[0]} needs max_running_requests >= {too_large[0]}, "
+                f"the configuration has {config.max_running_requests}"
+            )
+        return cls(config=config, operations=tuple(_hold(config, sizes, steps_each, prompt)))
+
+
+def _hold(config: EngineConfig, sizes: Sequence[int], steps_each: int, prompt: Prompt) -> list[Operation]:
+    operations: list[Operation] = []
+    running: list[int] = []
+    submitted = 0
+    # Each request must outlive every later step, at the most that a step can accept, and end in the drain.
+    lifetime = (len(sizes) * (steps_each + 1) + 1) * (config.steps + 1 if config.speculative else 1)
+    for size in sizes:
+        arriving = size - len(running)
+        if arriving > 0:
+            first = replace(prompt, seed=prompt.seed + submitted)
+            operations.append(Submit(count=arriving, prompt=first, max_new_tokens=lifetime))
+            running += range(submitted, submitted + arriving)
+            submitted += arriving
+        else:
+            operations += [Abort(request=running.pop()) for _ in range(-arriving)]
+        operations.append(Step(count=steps_each + _transition_steps(config, arriving, prompt.length)))
+    return [*operations, Drain()]
+
+
+def _transition_steps(config: EngineConfig, arriving: int, prompt_length: int) -> int:
+    """Iterations before the batch has its new size: the prefills, or the one more step of an aborted request."""
+    if arriving > 0 and config.chunked_prefill_size:
+        return -(-arriving * prompt_length // config.chunked_prefill_size)
+    return int(arriving != 0)
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first problem that pydantic found, as `place: problem`, in one line."""
+    problem: dict[str, Any] = dict(error.errors()[0])
+    place = ".".join(str(part) for part in problem["loc"])
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
