@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
@@ -62,8 +62,8 @@ class EngineConfig(Value):
     draft_tokens: PositiveInt | None = Field(default=None, le=256)
     overlap: bool = False
     page_size: PositiveInt = 1
-    attention_backend: str = "triton"
-    dtype: str = Field(default="float32", pattern="^(float32|bfloat16|float16)$")
+    attention_backend: Literal["triton", "flashinfer"] = "triton"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     graphs: tuple[PositiveInt, ...] = (1, 2, 4, 8, 16)
     max_running_requests: PositiveInt = 16
     kv_tokens: PositiveInt = 4096

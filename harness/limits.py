@@ -1,5 +1,7 @@
 """What a request may ask of an engine: the length limits of SGLang's scheduler, restated as arithmetic."""
 
+from collections.abc import Sequence
+
 from harness.configuration import EngineConfig
 from harness.errors import UsageError
 from harness.program import Program, Submit
@@ -25,16 +27,39 @@ def kv_tokens_needed(config: EngineConfig, submit: Submit, prompt_length: int) -
 def check_program(program: Program) -> None:
     """Raise UsageError for a request that can never run to its end on the program's configuration."""
     config = program.config
-    for submit in (operation for operation in program.operations if isinstance(operation, Submit)):
-        length = max(len(prompt) for prompt in submit.prompts())
+    for submit in _submits(program):
+        length = _longest_prompt(submit)
         if length >= config.context_length - INPUT_RESERVE:
             raise UsageError(
                 f"a prompt of {length} tokens needs context_length > {length + INPUT_RESERVE}, "
                 f"the configuration has {config.context_length}"
             )
-        needed = kv_tokens_needed(config, submit, length)
-        if needed > config.kv_tokens:
-            raise UsageError(
-                f"the KV pool is too small for the program: a request of {length} + {submit.max_new_tokens} tokens "
-                f"needs kv_tokens >= {needed}, the configuration has {config.kv_tokens}"
-            )
+        _check_kv(config, kv_tokens_needed(config, submit, length), f"a request of {length} + {submit.max_new_tokens} tokens")
+
+
+def check_batch_sizes(program: Program, sizes: Sequence[int]) -> None:
+    """Raise UsageError where a program made from batch sizes can't hold the largest of them."""
+    config, largest = program.config, max(sizes)
+    if largest > config.max_running_requests:
+        raise UsageError(
+            f"batch size {largest} needs max_running_requests >= {largest}, "
+            f"the configuration has {config.max_running_requests}"
+        )
+    needed = (kv_tokens_needed(config, submit, _longest_prompt(submit)) for submit in _submits(program))
+    _check_kv(config, largest * max(needed, default=0), f"batch size {largest}")
+
+
+def _submits(program: Program) -> list[Submit]:
+    return [operation for operation in program.operations if isinstance(operation, Submit)]
+
+
+def _longest_prompt(submit: Submit) -> int:
+    return max(len(prompt) for prompt in submit.prompts())
+
+
+def _check_kv(config: EngineConfig, needed: int, what: str) -> None:
+    if needed > config.kv_tokens:
+        raise UsageError(
+            f"the KV pool is too small for the program: {what} needs kv_tokens >= {needed}, "
+            f"the configuration has {config.kv_tokens}"
+        )

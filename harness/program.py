@@ -120,15 +120,9 @@ class Program(Value):
     ) -> "Program":
         """Hold the decode batch at each of `sizes` in turn, `steps_each` decode steps each, then drain.
 
-        It grows by submitting and shrinks by aborting the youngest requests. Raises ValueError for a size that the
-        configuration's `max_running_requests` can't hold.
+        It grows by submitting and shrinks by aborting the youngest requests. Whether the configuration can hold the
+        sizes is `harness.limits.check_program`'s to say.
         """
-        too_large = [size for size in sizes if size > config.max_running_requests]
-        if too_large:
-            raise ValueError(
-                f"batch size {too_large[0]} needs max_running_requests >= {too_large[0]}, "
-                f"the configuration has {config.max_running_requests}"
-            )
         return cls(config=config, operations=tuple(_hold(config, sizes, steps_each, prompt)))
 
 

@@ -16,7 +16,7 @@ VOCABULARY_SIZE = 256
 EOS_TOKEN = 1
 """End of sequence in the built-in target's configuration."""
 
-PERIODS = range(2, 129)
+PERIODS = range(4, 129)
 """Periods that the model pair continues without error. The last `period` entries of the KV cache are live: with a
 large period that is all of a short context."""
 

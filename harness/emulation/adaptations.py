@@ -5,6 +5,7 @@ nothing, and never captures graphs. These patches, and no others, put the GPU's 
 """
 
 import importlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,7 @@ SPECULATIVE_WORKERS = (
 
 def adapt_torch() -> None:
     """Give CPU tensors and `torch.cuda` what SGLang calls without asking; before SGLang is imported."""
+    torch.set_num_threads(1)  # tensors are tiny here: handing them to a second thread costs more than it gives
     torch.cuda.synchronize = lambda *_: None
     torch.cuda.empty_cache = lambda: None
     torch.cuda.CUDAGraph = EmulatedGraph  # type: ignore[assignment,misc]
@@ -65,7 +67,8 @@ def adapt_triton() -> None:
 
 def adapt_sglang() -> None:
     """Put the GPU's path back; imports SGLang's scheduler (13 to 19 s)."""
-    importlib.import_module("sglang.srt.managers.scheduler")
+    with warnings.catch_warnings(action="ignore"):  # of hardware that isn't there
+        importlib.import_module("sglang.srt.managers.scheduler")
     for module, answers in GPU_PATHS.items():
         for name, value in answers.items():
             setattr(importlib.import_module(module), name, value)

@@ -1,6 +1,5 @@
 """Where an engine runs: a GPU, or the emulated device on a CPU."""
 
-import os
 from enum import StrEnum
 
 from harness.errors import UsageError
@@ -21,7 +20,6 @@ class Device(StrEnum):
 
     def prepare(self) -> None:
         """Make this process ready; raises UsageError where there is no such device."""
-        os.environ.setdefault("TQDM_DISABLE", "1")  # SGLang shows a progress bar for each graph that it captures
         if self is Device.CPU:
             from harness import emulation
 

@@ -7,8 +7,9 @@ from typing import Any, Self
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.errors import NoProgress
-from harness.errors import UsageError
+from harness.errors import RefusedConfiguration, UsageError
 from harness.limits import check_program
+from harness.models import models_of
 from harness.program import Abort, Drain, Flush, Operation, Program, Retract, Step, Submit
 from harness.trace import RequestTrace, Trace, TraceStep
 
@@ -25,6 +26,11 @@ class Engine:
 
     def __init__(self, config: EngineConfig, device: Device) -> None:
         """Boot; raises RefusedConfiguration where the configuration can't be had, UsageError for a missing device."""
+        if device is Device.CPU and config.attention_backend != "triton":
+            raise RefusedConfiguration(
+                f"attention_backend {config.attention_backend} needs a GPU: the emulated device has triton's only"
+            )
+        models_of(config)
         device.prepare()
         from harness.engine import v0_5_12 as release  # imports SGLang, which reads what `prepare` set
 
@@ -80,6 +86,15 @@ class Engine:
                 self._messages.append(self._release.requests.flush())
             case Drain():
                 self._drain()
+
+    @property
+    def messages(self) -> Any:
+        """The release's messages to a scheduler, for whoever sends them without an engine."""
+        return self._release.requests
+
+    def run_bare(self, received: list[list[Any]]) -> None:
+        """SGLang's own loop over these messages, unwatched: what a traced run is measured against."""
+        self._session.run_own_loop(received)
 
     def reset(self) -> None:
         """Back to the state after boot, whatever the last program left; proves it or raises ResetError."""

@@ -3,6 +3,11 @@
 import gc
 import importlib
 import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
 from typing import Any
 
 import torch
@@ -20,18 +25,19 @@ def boot(config: EngineConfig, device: str) -> Any:
 
     Raises RefusedConfiguration with SGLang's own reason where it refuses the combination.
     """
-    server_args = importlib.import_module("sglang.srt.server_args")
-    scheduler_module = importlib.import_module(SCHEDULER)
+    with _quiet():
+        server_args = importlib.import_module("sglang.srt.server_args")
+        scheduler_module = importlib.import_module(SCHEDULER)
     # Its thread would keep a closed scheduler's memory alive, and kill a process that pauses between steps.
     scheduler_module.create_scheduler_watchdog = lambda *_, **__: None
-    _quiet()
     try:
-        args = server_args.ServerArgs(**server_arguments(config, device))
-        args.check_server_args()
-        ports = server_args.PortArgs.init_new(args)
-        server_args.set_global_server_args_for_scheduler(args)
-        scheduler_module.load_plugins()
-        return scheduler_module.Scheduler(args, ports, *[0] * 6, None)
+        with _quiet():
+            args = server_args.ServerArgs(**server_arguments(config, device))
+            args.check_server_args()
+            ports = server_args.PortArgs.init_new(args)
+            server_args.set_global_server_args_for_scheduler(args)
+            scheduler_module.load_plugins()
+            return scheduler_module.Scheduler(args, ports, *[0] * 6, None)
     except (ValueError, AssertionError, NotImplementedError) as error:
         shut_down()
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -87,8 +93,17 @@ def shut_down() -> None:
     torch.cuda.empty_cache()
 
 
-def _quiet() -> None:
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without progress bars for each file and graph, warnings of hardware that isn't there, and the like.
+
+    torch.distributed's excepthook goes too: it prefixes uncaught errors with the rank, once more at each boot.
+    """
     logging.getLogger("sglang").setLevel(logging.ERROR)
     logging.getLogger("transformers").setLevel(logging.ERROR)
-
-
+    hook = sys.excepthook
+    try:
+        with warnings.catch_warnings(action="ignore"), redirect_stderr(StringIO()):
+            yield
+    finally:
+        sys.excepthook = hook

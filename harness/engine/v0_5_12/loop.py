@@ -4,6 +4,7 @@
 gives way. So the order of calls is SGLang's, the loops of the next releases and those that a patch changes included.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -42,6 +43,25 @@ class EventLoop:
 
     def _give_way(self) -> Any:
         return self._host.switch()
+
+
+class _EndOfMessages(BaseException):
+    """Leaves `Scheduler.run_event_loop`, which has no other way out; nothing in SGLang catches it."""
+
+
+def run_unattended(scheduler: Any, received: list[list[Any]]) -> None:
+    """The loop as SGLang runs it, with nothing of ours in it but where its messages come from."""
+    remaining = iter(received)
+
+    def recv_requests() -> list[Any]:
+        try:
+            return next(remaining)
+        except StopIteration:
+            raise _EndOfMessages from None
+
+    scheduler.recv_requests = recv_requests
+    with suppress(_EndOfMessages):
+        scheduler.run_event_loop()
 
 
 class _Ambient:

@@ -58,7 +58,8 @@ def _drop_requests(scheduler: Any) -> None:
 
 def _clear_memory(scheduler: Any) -> None:
     scheduler.device_module.synchronize()
-    scheduler.flush_cache(empty_cache=False)
+    if not scheduler.flush_cache(empty_cache=False):
+        raise ResetError("SGLang refuses to flush its caches: requests are pending")
     scheduler.req_to_token_pool.req_to_token.zero_()
     for runner in model_runners(scheduler):
         pool = runner.token_to_kv_pool
@@ -78,7 +79,7 @@ def _facts(scheduler: Any) -> dict[str, Any]:
         "pages to release": (allocator.release_pages.numel(), len(allocator.free_group), allocator.is_not_in_free_group),
         "free request rows": list(rows.free_slots),
         "request table entries set": int(rows.req_to_token.count_nonzero()),
-        "radix cache tokens": (tree.evictable_size(), tree.protected_size(), tree.total_size()),
+        "cached tokens": (tree.evictable_size(), tree.protected_size(), None if tree.is_chunk_cache() else tree.total_size()),
         "waiting requests": len(scheduler.waiting_queue),
         "running requests": len(scheduler.running_batch.reqs),
         "grammar queue": len(scheduler.grammar_manager.grammar_queue),

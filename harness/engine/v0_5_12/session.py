@@ -5,7 +5,7 @@ from typing import Any
 
 from harness.configuration import EngineConfig
 from harness.engine.v0_5_12.boot import SCHEDULER, boot, shut_down
-from harness.engine.v0_5_12.loop import EventLoop
+from harness.engine.v0_5_12.loop import EventLoop, run_unattended
 from harness.engine.v0_5_12.probe import Probe
 from harness.engine.v0_5_12.reset import BootState
 from harness.engine.v0_5_12.sink import Sink
@@ -18,8 +18,8 @@ class Session:
         """Boot; raises RefusedConfiguration where SGLang refuses the configuration."""
         self.scheduler = boot(config, device)
         self._sink = Sink(self.scheduler)
-        self._boot_state = BootState(self.scheduler)
         self._loop = EventLoop(self.scheduler)
+        self._boot_state = BootState(self.scheduler)
         self._probe: Probe | None = None
 
     @property
@@ -59,6 +59,12 @@ class Session:
                 module.TEST_RETRACT, module.TEST_RETRACT_INTERVAL = switches
 
         scheduler.update_running_batch = once
+
+    def run_own_loop(self, received: list[list[Any]]) -> None:
+        """Run `Scheduler.run_event_loop` itself over these messages, a list an iteration; then a reset is due."""
+        self.observe(None)
+        self._loop.close()
+        run_unattended(self.scheduler, received)
 
     def reset(self) -> None:
         """Back to the state after boot; raises ResetError where something differs."""

@@ -1,0 +1,1 @@
+"""Measurements: what the harness costs, as ratios within one run where possible."""

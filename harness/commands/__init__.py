@@ -1,0 +1,1 @@
+"""The commands of `toggle-harness`, one a file."""

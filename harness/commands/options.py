@@ -1,0 +1,81 @@
+"""Options that several commands share, and what they mean."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from harness.configuration import EngineConfig, ModelPair, Worker
+from harness.engine.device import Device
+from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
+from harness.program import Program, first_problem
+
+
+class DeviceChoice(StrEnum):
+    """A device, or whichever there is."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+    def resolve(self) -> Device:
+        """The device meant."""
+        return Device.auto() if self is DeviceChoice.AUTO else Device(self.value)
+
+
+def option(text: str, **more: Any) -> Any:
+    """An option without a default of its own: what isn't given is the configuration's to choose."""
+    return typer.Option(help=text, show_default=False, **more)
+
+
+DeviceOption = Annotated[DeviceChoice, typer.Option(help="auto takes a GPU where there is one.")]
+WorkerOption = Annotated[Worker | None, option("Which worker decodes [v1].")]
+TopkOption = Annotated[int | None, option("Branches of each node of the draft tree [v1: 4, v2: 1].")]
+StepsOption = Annotated[int | None, option("Draft steps [3].")]
+DraftTokensOption = Annotated[int | None, option("Tokens of the verified tree [topk 1: steps + 1, else 4 * topk].")]
+PageSizeOption = Annotated[int | None, option("KV slots in a page [1].")]
+GraphsOption = Annotated[bool | None, typer.Option("--graphs/--no-graphs", help="CUDA graphs [on].", show_default=False)]
+DtypeOption = Annotated[str | None, option("float32, bfloat16 or float16 [float32].")]
+BackendOption = Annotated[str | None, option("triton or, on a GPU, flashinfer [triton].")]
+KvTokensOption = Annotated[int | None, option("KV pool, in tokens [4096].")]
+RunningOption = Annotated[int | None, option("Most requests that run at once [16].")]
+TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
+DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
+
+
+def configuration(graphs: bool | None, target: Path | None, draft: Path | None, **fields: Any) -> EngineConfig:
+    """The configuration of the options given; raises RefusedConfiguration naming the first that doesn't fit."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    if graphs is False:
+        given["graphs"] = ()
+    if target is not None:
+        given["models"] = ModelPair(target=target, draft=draft)
+    elif draft is not None:
+        raise RefusedConfiguration("--draft needs --target: the built-in draft fits the built-in target only")
+    try:
+        return EngineConfig(**given)
+    except ValidationError as error:
+        raise RefusedConfiguration(first_problem(error)) from None
+
+
+def read_program(path: Path) -> Program:
+    """The program in a JSON file; raises MalformedProgram naming the file."""
+    try:
+        return Program.from_json(path.read_text())
+    except OSError as error:
+        raise MalformedProgram(f"{path}: {error.strerror}") from None
+    except (MalformedProgram, UnicodeDecodeError) as error:
+        raise MalformedProgram(f"{path}: {error}") from None
+
+
+def batch_sizes_of(text: str) -> list[int]:
+    """`1,10,3` as numbers; raises UsageError for anything else."""
+    try:
+        sizes = [int(part) for part in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or any(size < 0 for size in sizes):
+        raise UsageError(f"--batch-sizes {text!r} isn't a list of batch sizes such as 1,10,3")
+    return sizes

@@ -1,0 +1,132 @@
+"""`toggle-harness run`: one program, its table as it goes, and whether its tokens are right."""
+
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from harness.commands import options
+from harness.commands.options import DeviceChoice, batch_sizes_of, configuration, read_program
+from harness.configuration import EngineConfig
+from harness.engine.device import Device
+from harness.engine.engine import Engine
+from harness.errors import UsageError
+from harness.limits import check_batch_sizes, check_program
+from harness.oracle import Answer, answers_of, closed_form, judge, plain_program
+from harness.program import Program
+from harness.report.table import TraceTable
+from harness.trace import Trace
+
+RIGHT, WRONG = 0, 1
+
+
+def command(
+    program_file: Annotated[
+        Path | None, typer.Argument(metavar="[PROGRAM]", help="A program's JSON file.", show_default=False)
+    ] = None,
+    batch_sizes: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="Hold the decode batch at these sizes in turn.", show_default=False),
+    ] = None,
+    steps_each: Annotated[int, typer.Option(min=1, help="Decode steps at each of these sizes.")] = 4,
+    device: options.DeviceOption = DeviceChoice.AUTO,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the trace as JSON, and no table.")] = False,
+    worker: options.WorkerOption = None,
+    topk: options.TopkOption = None,
+    steps: options.StepsOption = None,
+    draft_tokens: options.DraftTokensOption = None,
+    page_size: options.PageSizeOption = None,
+    graphs: options.GraphsOption = None,
+    dtype: options.DtypeOption = None,
+    attention_backend: options.BackendOption = None,
+    kv_tokens: options.KvTokensOption = None,
+    max_running_requests: options.RunningOption = None,
+    target: options.TargetOption = None,
+    draft: options.DraftOption = None,
+) -> int:
+    """Run a program on SGLang's real scheduler, showing each step, and check every token.
+
+    Exit code 0 if every token is right, 1 if not or if the scheduler raises, 2 for wrong usage.
+    """
+    fields = {
+        "worker": worker,
+        "topk": topk,
+        "steps": steps,
+        "draft_tokens": draft_tokens,
+        "page_size": page_size,
+        "dtype": dtype,
+        "attention_backend": attention_backend,
+        "kv_tokens": kv_tokens,
+        "max_running_requests": max_running_requests,
+    }
+    if program_file is not None:
+        if batch_sizes is not None or target or draft or graphs is not None or any(fields.values()):
+            raise UsageError("a program file brings its own configuration: leave out --batch-sizes, --worker and the like")
+        program = read_program(program_file)
+    elif batch_sizes is not None:
+        config = configuration(graphs, target, draft, **fields)
+        sizes = batch_sizes_of(batch_sizes)
+        program = Program.from_batch_sizes(config, sizes, steps_each=steps_each)
+        check_batch_sizes(program, sizes)
+    else:
+        raise UsageError("nothing to run: give a program file, or --batch-sizes 1,10,3")
+    return run(program, device.resolve(), Console(stderr=as_json, highlight=False), as_json)
+
+
+def run(program: Program, device: Device, console: Console, as_json: bool) -> int:
+    """Boot, run, judge, and say all three; returns the exit code."""
+    check_program(program)
+    console.print(describe(program.config, device), soft_wrap=True)
+    started = time.perf_counter()
+    with Engine(program.config, device) as engine:
+        console.print(f"booted in {time.perf_counter() - started:.1f} s (importing SGLang included)")
+        table = TraceTable(console)
+        try:
+            trace = engine.run(program, None if as_json else table.add)
+        except UsageError:
+            raise
+        except Exception as error:
+            console.print("".join(traceback.format_exception(error)), markup=False)
+            console.print(f"[red]the scheduler raised[/red] in step {len(engine.trace.steps) - 1}")
+            return WRONG
+    if as_json:
+        sys.stdout.write(trace.to_json(indent=1) + "\n")
+    return verdict(trace, answers(program, device), console)
+
+
+def answers(program: Program, device: Device) -> Sequence[Answer]:
+    """The right answers: in closed form, or else what a plain engine gives to the same requests."""
+    known = closed_form(program)
+    if known is not None:
+        return known
+    plain = plain_program(program)
+    with Engine(plain.config, device) as engine:
+        return answers_of(engine.run(plain))
+
+
+def verdict(trace: Trace, right: Sequence[Answer], console: Console) -> int:
+    """Compare, say which requests are wrong, and return the exit code."""
+    wrong = judge(trace, right)
+    for case in wrong:
+        console.print(f"[red]request {case.request}[/red]: {case.message}", soft_wrap=True)
+    sizes = sorted(set(trace.decode_sizes))
+    console.print(
+        f"{len(trace.steps)} steps, decode batch sizes {', '.join(map(str, sizes)) or 'none'}; "
+        f"{trace.tokens_streamed} tokens for {len(trace.requests)} requests: "
+        + (f"[red]{len(wrong)} requests wrong[/red]" if wrong else "[green]all right[/green]"),
+        soft_wrap=True,
+    )
+    return WRONG if wrong else RIGHT
+
+
+def describe(config: EngineConfig, device: Device) -> str:
+    """The configuration in one line, for a person."""
+    where = "the emulated device (CPU)" if device is Device.CPU else "CUDA"
+    draft = f", topk {config.topk}, {config.steps} steps, {config.verified_tokens} draft tokens" * config.speculative
+    graphs = f"graphs at {', '.join(map(str, config.graphs))}" if config.graphs else "no graphs"
+    return f"SGLang's scheduler on {where}: worker {config.worker}{draft}, page size {config.page_size}, {graphs}"
