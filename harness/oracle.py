@@ -53,8 +53,8 @@ def answer_to(config: EngineConfig, submit: Submit, prompt: Prompt) -> Answer:
     """The closed-form answer: the repetition goes on, to the first of stop token, end of sequence and length."""
     count = min(submit.max_new_tokens, output_limit(config, prompt.length))
     tokens = prompt.sequence(prompt.length + count)[prompt.length :]
-    stops = {submit.stop_token} if submit.ignore_eos else {submit.stop_token, EOS_TOKEN}
-    for position, token in enumerate(tokens):
+    stops = set() if submit.ignore_eos else {submit.stop_token, EOS_TOKEN}
+    for position, token in enumerate(tokens[:-1]):  # at the last, length comes first (Req.check_finished)
         if token in stops:
             return Answer(tokens[: position + 1], "stop")
     return Answer(tokens, "length")

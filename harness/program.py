@@ -7,9 +7,9 @@ and knows nothing of SGLang.
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from harness.configuration import EngineConfig, Value
 from harness.errors import MalformedProgram
@@ -27,8 +27,9 @@ class Submit(Value):
     """`count` requests enter the waiting queue.
 
     A `Prompt` gives each of them its own: seeds `seed`, `seed + 1`, ... Token ids are the same prompt for all, which
-    the radix cache shares. A request ends after `max_new_tokens` tokens, at `stop_token`, or, unless `ignore_eos`,
-    at the model's end-of-sequence token; the token it ends at is part of its output.
+    the radix cache shares. A request ends after `max_new_tokens` tokens or, unless `ignore_eos`, at `stop_token` or the
+    model's end-of-sequence token; the token it ends at is part of its output. `ignore_eos` is the default without a
+    `stop_token` and refused with one, since SGLang then ignores both (Req._check_token_based_finish).
     """
 
     op: Literal["submit"] = "submit"
@@ -38,6 +39,19 @@ class Submit(Value):
     stop_token: NonNegativeInt | None = None
     ignore_eos: bool = True
     temperature: float = Field(default=0.0, ge=0.0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stop_token_needs_eos(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("stop_token") is not None:
+            return {"ignore_eos": False, **data}
+        return data
+
+    @model_validator(mode="after")
+    def _stop_token_is_heeded(self) -> Self:
+        if self.stop_token is not None and self.ignore_eos:
+            raise ValueError("stop_token and ignore_eos exclude each other: SGLang ignores the stop token then")
+        return self
 
     def prompts(self) -> list[tuple[int, ...]]:
         """The token ids of each of the `count` prompts."""
@@ -92,7 +106,7 @@ class Program(Value):
         return json.dumps({"version": VERSION, "program": self.model_dump(mode="json")}, indent=indent)
 
     @classmethod
-    def from_json(cls, text: str) -> "Program":
+    def from_json(cls, text: str) -> Self:
         """Read the JSON form; raises MalformedProgram with what is wrong, in one line."""
         try:
             content = json.loads(text)
@@ -117,7 +131,7 @@ class Program(Value):
         *,
         steps_each: int = 4,
         prompt: Prompt = DEFAULT_PROMPT,
-    ) -> "Program":
+    ) -> Self:
         """Hold the decode batch at each of `sizes` in turn, `steps_each` decode steps each, then drain.
 
         It grows by submitting and shrinks by aborting the youngest requests. Whether the configuration can hold the

@@ -35,7 +35,7 @@ def proposable(token: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The first `length` ids of the shifted repetition (`period`, `seed`); at least `period` + 2 settle what follows."""
+    """The first `length` ids of the shifted repetition (`period`, `seed`); `period` + 2 of them settle what follows."""
 
     period: int
     seed: int

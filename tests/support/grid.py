@@ -1,0 +1,21 @@
+"""The engine configurations that this harness answers for."""
+
+from harness.configuration import EngineConfig, Worker
+
+WORKERS = {
+    "none": {"worker": Worker.NONE},
+    "v1": {"worker": Worker.V1},
+    "V2": {"worker": Worker.V2},
+    "V2-page-4": {"worker": Worker.V2, "page_size": 4},
+    "V2-page-16": {"worker": Worker.V2, "page_size": 16},
+}
+GRAPHS = {"graphs": {}, "no-graphs": {"graphs": ()}}
+DTYPES = ("float32", "bfloat16")
+
+GRID = {
+    f"{worker}-{graphs}-{dtype}": EngineConfig(**WORKERS[worker], **GRAPHS[graphs], dtype=dtype)
+    for worker in WORKERS
+    for graphs in GRAPHS
+    for dtype in DTYPES
+}
+"""By name, e.g. `v1-no-graphs-bfloat16`."""

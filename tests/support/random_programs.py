@@ -1,0 +1,68 @@
+"""Seeded random programs over the whole alphabet, for tests that need no shrinking."""
+
+from random import Random
+
+from harness.configuration import EngineConfig, Worker
+from harness.oracle import answer_to, family
+from harness.program import Abort, Drain, Flush, Operation, Program, Retract, Step, Submit
+from harness.prompts import Prompt
+
+MOST_REQUESTS = 12
+
+
+def random_program(config: EngineConfig, seed: int) -> Program:
+    """One program: requests come and go, end by length, stop token or end of sequence, are aborted and retracted."""
+    rng = Random(seed)
+    operations: list[Operation] = []
+    abortable: list[int] = []
+    submitted = 0
+    for _ in range(rng.randint(2, 6)):
+        if submitted < MOST_REQUESTS:
+            submit = _submit(config, rng, MOST_REQUESTS - submitted)
+            if submit.ignore_eos or config.worker is not Worker.V2:
+                abortable += range(submitted, submitted + submit.count)
+            submitted += submit.count
+            operations.append(submit)
+        operations.append(Step(count=rng.randint(1, 6)))
+        operations += _event(rng, abortable)
+    return Program(config=config, operations=(*operations, Drain(), Flush(), Step()))
+
+
+def _submit(config: EngineConfig, rng: Random, most: int) -> Submit:
+    submit = _any_submit(rng, most)
+    while config.worker is Worker.V2 and _stops_late(config, submit):
+        submit = _any_submit(rng, most)
+    return submit
+
+
+def _stops_late(config: EngineConfig, submit: Submit) -> bool:
+    """Whether SGLang's V2 answers wrong, and aborts must be kept off too: cases/upstream/v2-stop-token-outrun."""
+    answers = [answer_to(config, submit, prompt) for prompt in family(submit)]
+    return any(
+        answer.finish_reason == "stop" and submit.max_new_tokens - len(answer.tokens) <= config.steps
+        for answer in answers
+    )
+
+
+def _any_submit(rng: Random, most: int) -> Submit:
+    period = rng.randint(4, 40)
+    prompt = Prompt(period=period, seed=rng.randrange(100), length=period + rng.randint(2, 12))
+    stop_token = rng.choice([None, prompt.sequence(prompt.length + 6)[-1]])
+    return Submit(
+        count=rng.randint(1, min(most, 5)),
+        prompt=prompt,
+        max_new_tokens=rng.randint(1, 24),
+        stop_token=stop_token,
+        ignore_eos=stop_token is None and rng.random() < 0.5,
+    )
+
+
+def _event(rng: Random, abortable: list[int]) -> list[Operation]:
+    match rng.randrange(4):
+        case 0 if abortable:
+            return [Abort(request=rng.choice(abortable))]
+        case 1:
+            return [Retract()]
+        case 2:
+            return [Drain(), Flush()]
+    return []
