@@ -26,14 +26,24 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 @pytest.fixture(scope="session")
 def boot(device: Device) -> Iterator[Callable[[EngineConfig], Engine]]:
-    """Returns the engine of a configuration; asking for another closes the one before."""
+    """Returns the engine of a configuration; asking for another closes the one before.
+
+    A configuration that failed to boot fails again at once.
+    """
     current: list[Engine] = []
+    failed: dict[EngineConfig, Exception] = {}
 
     def engine_of(config: EngineConfig) -> Engine:
         if current and current[0].config != config:
             current.pop().close()
+        if config in failed:
+            raise failed[config]
         if not current:
-            current.append(Engine(config, device))
+            try:
+                current.append(Engine(config, device))
+            except Exception as error:
+                failed[config] = error
+                raise
         return current[0]
 
     yield engine_of

@@ -30,17 +30,20 @@ date -u +"%Y-%m-%d %H:%M UTC"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
-for name in ${PARTS:-kernels answers bench}; do
+pytest=(python3 -m pytest -q -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
+for name in ${PARTS:-answers kernels bench}; do
   case $name in
-    kernels) part kernels 200 python3 -m pytest tests/gpu -q -m gpu -p no:cacheprovider ;;
-    answers) part answers 330 python3 -m pytest tests/engine -q --device cuda -n 6 -p no:cacheprovider ;;
+    answers) part answers "${ANSWERS_S:-240}" "${pytest[@]}" tests/engine --device cuda -n 8 ;;
+    kernels) part kernels "${KERNELS_S:-200}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
     bench)
       for worker in v1 v2 none; do
-        TAIL=14 part "bench-$worker" 120 python3 -m harness.cli bench steps --device cuda --worker "$worker"
+        for dtype in bfloat16 float32; do
+          TAIL=12 part "bench-$worker-$dtype" 100 \
+            python3 -m harness.cli bench steps --device cuda --worker "$worker" --dtype "$dtype"
+        done
       done
       ;;
   esac
+  (cd "$HOME" && tar -cJf "$out/caches.tar.xz" "${caches[@]}" 2>/dev/null)
 done
-
-(cd "$HOME" && tar -cJf "$out/caches.tar.xz" "${caches[@]}" 2>/dev/null)
 ls -l "$out"

@@ -4,9 +4,11 @@ SGLang 0.5.12.post1 can run on a CPU, but not the code under test: it replaces t
 nothing, and never captures graphs. These patches, and no others, put the GPU's path back.
 """
 
+import ctypes
 import importlib
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -15,6 +17,7 @@ from harness.emulation.graphs import EmulatedGraph
 from harness.emulation.kernels import SGL_KERNEL_REFERENCES, TRITON_REFERENCES
 from harness.emulation.opaque import opaque
 
+MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3  # malloc.h
 SPECULATIVE = "sglang.srt.speculative"
 
 TREE_KERNELS = ("top_k_renorm_prob", "top_p_renorm_prob", "tree_speculative_sampling_target_only")
@@ -51,12 +54,21 @@ SPECULATIVE_WORKERS = (
 
 def adapt_torch() -> None:
     """Give CPU tensors and `torch.cuda` what SGLang calls without asking; before SGLang is imported."""
+    _keep_freed_memory()
     torch.set_num_threads(1)  # tensors are tiny here: handing them to a second thread costs more than it gives
     torch.cuda.synchronize = lambda *_: None
     torch.cuda.empty_cache = lambda: None
     torch.cuda.CUDAGraph = EmulatedGraph  # type: ignore[assignment,misc]
     torch.cpu.graph_pool_handle = lambda: (0, 0)  # type: ignore[attr-defined]
     torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign,assignment]
+
+
+def _keep_freed_memory() -> None:
+    """Tell glibc to keep buffers of megabytes: giving them back after each call costs a page fault a page."""
+    with suppress(OSError, AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(MALLOPT_MMAP_THRESHOLD, 1 << 30)
+        mallopt(MALLOPT_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
 def adapt_triton() -> None:

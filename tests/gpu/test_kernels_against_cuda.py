@@ -7,6 +7,7 @@ either may have written is compared. `harness.emulation` must not be installed i
 import importlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -15,7 +16,7 @@ import torch
 
 from harness.emulation.kernels import attention, sampling, tree
 from harness.emulation.kernels.replacement import TritonReference
-from tests.unit.emulation.attention_batches import Batch, decode_batch, extend_batch, on, random_options
+from tests.unit.emulation.attention_batches import HEADS, Batch, Options, decode_batch, extend_batch, on, random_options
 from tests.unit.emulation.drafts import (
     Draft,
     empty_outputs,
@@ -32,8 +33,8 @@ LAUNCHES = 300
 SPECIALISATIONS = 4
 """Compiled variants of each helper kernel; compiling is what takes time."""
 
-ATTENTION_OPTIONS = 5
-ATTENTION_BATCHES = 100
+ATTENTION_OPTIONS = 6
+ATTENTION_BATCHES = 60
 TOLERANCE = {torch.float32: 1e-2, torch.bfloat16: 3e-2}
 """Triton multiplies float32 matrices as TF32: 10 bits of mantissa."""
 
@@ -220,7 +221,7 @@ def test_helper_kernel(case: Case) -> None:
 def test_decode_attention(seed: int, dtype: torch.dtype) -> None:
     module = importlib.import_module("sglang.srt.layers.attention.triton_ops.decode_attention")
     rng = numpy.random.default_rng(seed)
-    options = random_options(rng, dtype)
+    options = options_of(rng, dtype, HEADS[seed % len(HEADS)])
     for _ in range(ATTENTION_BATCHES):
         batch = decode_batch(rng, options, longest=400, largest=40)
         compare_attention(module.decode_attention_fwd, attention.decode_attention_fwd, batch, "o")
@@ -231,12 +232,17 @@ def test_decode_attention(seed: int, dtype: torch.dtype) -> None:
 def test_extend_attention(seed: int, dtype: torch.dtype) -> None:
     module = importlib.import_module("sglang.srt.layers.attention.triton_ops.extend_attention")
     rng = numpy.random.default_rng(100 + seed)
-    options = random_options(rng, dtype)
+    options = options_of(rng, dtype, HEADS[seed % len(HEADS)])
     # the causal kernel ends each block of queries at its diagonal, masked or not: longer masked inputs would need trees
     longest_new = 64 if options.masked else 300
     for _ in range(ATTENTION_BATCHES):
         batch = extend_batch(rng, options, longest=400, longest_new=longest_new)
         compare_attention(module.extend_attention_fwd, attention.extend_attention_fwd, batch, "o_extend")
+
+
+def options_of(rng: numpy.random.Generator, dtype: torch.dtype, heads: tuple[int, int]) -> Options:
+    """Random, but every grouping of heads in turn: the decode kernel has one variant with and one without groups."""
+    return replace(random_options(rng, dtype), heads=heads[0], kv_heads=heads[1])
 
 
 def compare_attention(kernel: Callable[..., None], reference: Callable[..., None], batch: Batch, output: str) -> None:

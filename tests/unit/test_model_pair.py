@@ -1,6 +1,7 @@
 """What the harness relies on in the built-in model pair, each property on a small sample."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,18 @@ from harness.prompts import proposable
 
 MAXIMUM_BYTES = 2_000_000
 LEAST_MARGIN = 3.0
-CASES = 12
+CASES = 8
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-PERIOD_AND_CUT = pytest.mark.parametrize(("period", "cut"), [(4, 6), (4, 90), (24, 100), (128, 130)])
+PERIOD_AND_CUT = pytest.mark.parametrize(("period", "cut"), [(4, 6), (24, 100), (128, 130)])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """The models are too small for more: threads would wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +43,18 @@ def pair() -> Pair:
 
 
 @DTYPES
-@pytest.mark.parametrize("period", [4, 7, 24, 65, 128])
+@pytest.mark.parametrize("period", [4, 24, 65, 128])
 def test_target_continues_every_prompt_rightly(period: int, dtype: torch.dtype) -> None:
-    margins = target_exactness(Pair.load(dtype), period, seeds=4, context=300)
-    assert len(margins) == 4 * (300 - period - 2)
+    margins = target_exactness(Pair.load(dtype), period, seeds=4, context=260)
+    assert len(margins) == 4 * (260 - period - 2)
     assert margins.min() > LEAST_MARGIN
 
 
 @DTYPES
-@pytest.mark.parametrize("depth", [3, 7])
-@pytest.mark.parametrize("period", [4, 7, 24, 128])
-def test_draft_is_accepted_as_the_closed_form_says(period: int, depth: int, dtype: torch.dtype) -> None:
-    unequal, count, least_margin = draft_exactness(Pair.load(dtype), period, seeds=4, context=200, depth=depth)
+@pytest.mark.parametrize("period", [4, 24, 128])
+def test_draft_is_accepted_as_the_closed_form_says(period: int, dtype: torch.dtype) -> None:
+    """Chains of seven steps, longer than a period of four: later steps look up entries that earlier ones wrote."""
+    unequal, count, least_margin = draft_exactness(Pair.load(dtype), period, seeds=4, context=160, depth=7)
     assert count > 0
     assert unequal == 0
     assert least_margin > LEAST_MARGIN
@@ -98,7 +108,7 @@ def test_acceptance_collapses_when_all_live_slots_are_damaged(pair: Pair, period
     slots = torch.tensor(live_slots(cut, period)).expand(CASES, -1)
     intact = draft_lengths(pair, ids, cut, period, None, slots)[:, :-1].float().mean()
     assert intact > 1.5
-    for kind in set(Damage) - {Damage.NEIGHBOUR}:
+    for kind in (Damage.ZEROED, Damage.OTHER_REQUEST):
         assert draft_lengths(pair, ids, cut, period, kind, slots)[:, :-1].float().mean() < 0.1
 
 

@@ -28,12 +28,12 @@ def test_tokens_are_the_start_of_the_sequence() -> None:
     assert prompt.tokens() == prompt.sequence(50)[:20]
 
 
-@pytest.mark.parametrize("period", PERIODS)
-def test_base_ids_keep_their_distance(period: int) -> None:
-    ids = sorted(base_ids(period, seed=0))
-    gaps = [later - earlier for earlier, later in itertools.pairwise([*ids, ids[0] + VOCABULARY_SIZE])]
-    assert len(set(ids)) == period
-    assert min(gaps) >= minimum_gap(period)
+def test_base_ids_keep_their_distance() -> None:
+    for period in PERIODS:
+        ids = sorted(base_ids(period, seed=0))
+        gaps = [later - earlier for earlier, later in itertools.pairwise([*ids, ids[0] + VOCABULARY_SIZE])]
+        assert len(set(ids)) == period
+        assert min(gaps) >= minimum_gap(period)
 
 
 def test_a_seed_always_gives_the_same_ids() -> None:

@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from harness.emulation.kernels.arguments import Array, expect, expect_shape
-from harness.emulation.kernels.tree import check_verify_arguments, write_path
+from harness.emulation.kernels.tree import check_verify_arguments, children, write_path
 from harness.emulation.opaque import opaque
 
 MINIMUM_THRESHOLD_ACC = numpy.float32(1e-9)
@@ -123,14 +123,12 @@ def _accepted_child(
     single = numpy.float32(threshold_single)
     scale = max(numpy.float32(threshold_acc), MINIMUM_THRESHOLD_ACC)
     tried = numpy.float32(0)
-    node = child[parent]
-    while node != -1:
+    for node in children(child, sibling, parent):
         probability = target[parent, tokens[node]]
         tried += probability
         if coins[parent] <= tried / scale or probability >= single:
             return node
         draft[parent, tokens[node]] = probability
-        node = sibling[node]
     return -1
 
 

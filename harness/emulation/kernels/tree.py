@@ -5,6 +5,7 @@ Source of the facts: `sgl-kernel/csrc/speculative/eagle_utils.cu` of sgl-project
 """
 
 import logging
+from collections.abc import Iterator
 
 import numpy
 import torch
@@ -210,14 +211,25 @@ def verify_tree_greedy(
         path = [0]
         while len(path) < steps:
             wanted = target[flat[row][path[-1]]]
-            node = child[row][path[-1]]
-            while node != -1 and token[row][node] != wanted:
-                node = sibling[row][node]
+            agreeing = (node for node in children(child[row], sibling[row], path[-1]) if token[row][node] == wanted)
+            node = next(agreeing, -1)
             if node == -1:
                 break
             path.append(node)
         accepted = [flat[row][node] for node in path]
         write_path(predicts, accept_index, accept_token_num, row, accepted, [target[index] for index in accepted])
+
+
+def children(child: list[int], sibling: list[int], parent: int) -> Iterator[int]:
+    """The children of `parent`, in order; raise where the links run in a circle, in which the kernels never end."""
+    node = child[parent]
+    for _ in range(len(sibling)):
+        if node == -1:
+            return
+        yield node
+        node = sibling[node]
+    if node != -1:
+        raise RuntimeError(f"retrive_next_sibling runs in a circle below node {parent}: the kernel would never end")
 
 
 def check_verify_arguments(

@@ -31,7 +31,7 @@ def boot(config: EngineConfig, device: str) -> Any:
     # Its thread would keep a closed scheduler's memory alive, and kill a process that pauses between steps.
     scheduler_module.create_scheduler_watchdog = lambda *_, **__: None
     try:
-        with _quiet():
+        with _quiet(), _float32_operators(config, device):
             args = server_args.ServerArgs(**server_arguments(config, device))
             args.check_server_args()
             ports = server_args.PortArgs.init_new(args)
@@ -91,6 +91,24 @@ def shut_down() -> None:
     importlib.import_module("sglang.srt.model_executor.input_buffers")._forward_input_buffer_pool.clear()
     gc.collect()
     torch.cuda.empty_cache()
+
+
+@contextmanager
+def _float32_operators(config: EngineConfig, device: str) -> Iterator[None]:
+    """Let norms, activations and rotary embeddings be torch's on a GPU in float32, for which sgl_kernel has none.
+
+    What `MultiPlatformOp.dispatch_forward` (layers/utils/multi_platform.py) does on a device without kernels.
+    """
+    if config.dtype != "float32" or device != "cuda":
+        yield
+        return
+    operator = importlib.import_module("sglang.srt.layers.utils.multi_platform").MultiPlatformOp
+    dispatch = operator.dispatch_forward
+    operator.dispatch_forward = lambda self: self.forward_native
+    try:
+        yield
+    finally:
+        operator.dispatch_forward = dispatch
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def same_output(name: str, reference: Any, batch: Batch, output: str) -> None:
     torch.testing.assert_close(actual[output].float(), expected[output], atol=tolerance, rtol=tolerance, equal_nan=True)
 
 
-CASES = [*((seed, torch.float32) for seed in range(8)), *((seed, torch.bfloat16) for seed in range(8, 11))]
+CASES = [*((seed, torch.float32) for seed in range(6)), *((seed, torch.bfloat16) for seed in range(8, 10))]
 
 
 @pytest.mark.parametrize(("seed", "dtype"), CASES)

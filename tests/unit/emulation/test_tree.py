@@ -178,6 +178,16 @@ def test_greedy_path(seed: int) -> None:
     assert torch.equal(predicts, expected)
 
 
+def test_greedy_reports_a_circle_of_siblings() -> None:
+    """What building a tree twice into links that weren't reset makes; the kernel hangs on it."""
+    draft = chain()
+    outputs = build(draft)
+    build_tree_kernel_efficient(*draft.arguments(), *outputs, draft.topk, draft.depth, draft.nodes, FULL_MASK)
+    candidates = torch.zeros(1, draft.nodes, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="circle"):
+        verify_tree_greedy(*verification_outputs(1, draft.nodes, draft.depth), candidates, *outputs[2:], candidates + 1)
+
+
 def test_greedy_checks_its_dtypes() -> None:
     draft = chain()
     _, _, *links = build(draft)

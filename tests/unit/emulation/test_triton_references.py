@@ -12,7 +12,7 @@ from tests.unit.emulation.launches import CASES, SEQUENTIAL_CASES, Case, Launch
 from tests.unit.emulation.triton_source import kernels_of
 
 ALL_CASES = [*CASES, *SEQUENTIAL_CASES]
-LAUNCHES = 6
+LAUNCHES = 4
 
 pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning")
 
