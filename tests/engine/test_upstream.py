@@ -1,0 +1,39 @@
+"""SGLang's own bugs in `cases/upstream` still show as they are written down; one that is mended fails here."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.configuration import EngineConfig
+from harness.engine.engine import Engine
+from harness.oracle import closed_form, judge
+from harness.program import Program
+from tests.support.acceptance import compare_acceptance
+
+UPSTREAM = Path(__file__).parents[2] / "cases/upstream"
+Boot = Callable[[EngineConfig], Engine]
+
+
+def program_of(case: str) -> Program:
+    return Program.from_json((UPSTREAM / case / "program.json").read_text())
+
+
+def test_v2_outruns_a_stop_token(boot: Boot) -> None:
+    program = program_of("v2-stop-token-outrun")
+    wrong = judge(boot(program.config).run(program), closed_form(program) or [])
+    assert [case.message for case in wrong] == ["3 tokens, must end after 2 (stop)"]
+
+
+@pytest.mark.parametrize(("case", "request_number"), [("v1-draft-extend-graph", 1), ("v2-draft-extend-graph", 1)])
+def test_draft_extend_in_a_graph_costs_acceptance(boot: Boot, case: str, request_number: int) -> None:
+    program = program_of(case)
+    trace = boot(program.config).run(program)
+    assert judge(trace, closed_form(program) or []) == []
+    less = [row for row in compare_acceptance(program, trace) if row.seen != row.expected]
+    assert {row.request for row in less} == {request_number}
+    assert all(row.seen < row.expected for row in less)
+
+    eager = program.model_copy(update={"config": program.config.model_copy(update={"graphs": ()})})
+    trace = boot(eager.config).run(eager)
+    assert [row for row in compare_acceptance(eager, trace) if row.seen != row.expected] == []
