@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Set up everything in .venv and run the main job, or the tests.
 
-    python3 develop.py run  [ARGUMENT ...]   the main job: batch sizes 1, 10, 3 on the real scheduler
-    python3 develop.py test [ARGUMENT ...]   lint, types and tests; arguments go to pytest
-    python3 develop.py setup                 nothing more
+python3 develop.py run  [ARGUMENT ...]   the main job: batch sizes 1, 10, 3 on the real scheduler
+python3 develop.py test [ARGUMENT ...]   lint, types and tests; arguments go to pytest
+python3 develop.py setup                 nothing more
 """
 
 import hashlib

@@ -1,0 +1,1 @@
+"""Finds, shrinks and replays bugs at the switch between speculative and plain decoding in SGLang."""

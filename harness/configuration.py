@@ -52,8 +52,9 @@ class EngineConfig(Value):
     """All that decides how SGLang's scheduler starts, the device aside.
 
     `draft_tokens` (nodes of the verified tree, its root included) defaults to `steps + 1` at topk 1, else to
-    `4 * topk` or what the tree holds; with worker none it, `steps` and `topk` don't matter. `graphs` names the batch sizes to
-    capture, in requests; an empty tuple turns CUDA graphs off. `chunked_prefill_size` (tokens) None turns chunking off.
+    `4 * topk` or what the tree holds; with worker none it, `steps` and `topk` don't matter. `graphs` names the batch
+    sizes to capture, in requests; an empty tuple turns CUDA graphs off. `chunked_prefill_size` (tokens) None turns
+    chunking off.
     """
 
     worker: Worker = Worker.V1

@@ -45,7 +45,13 @@ class Finding:
 def examine() -> list[Finding]:
     """Look at everything; quick, imports neither SGLang nor torch's CUDA."""
     examinations: tuple[Callable[[], list[Finding]], ...] = (
-        _python, _packages, _machine, _gpus, _kernels, _models, _plugins,
+        _python,
+        _packages,
+        _machine,
+        _gpus,
+        _kernels,
+        _models,
+        _plugins,
     )
     return [finding for look in examinations for finding in look()]
 

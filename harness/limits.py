@@ -34,7 +34,8 @@ def check_program(program: Program) -> None:
                 f"a prompt of {length} tokens needs context_length > {length + INPUT_RESERVE}, "
                 f"the configuration has {config.context_length}"
             )
-        _check_kv(config, kv_tokens_needed(config, submit, length), f"a request of {length} + {submit.max_new_tokens} tokens")
+        needed = kv_tokens_needed(config, submit, length)
+        _check_kv(config, needed, f"a request of {length} + {submit.max_new_tokens} tokens")
 
 
 def check_batch_sizes(program: Program, sizes: Sequence[int]) -> None:

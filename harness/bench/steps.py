@@ -1,4 +1,4 @@
-"""`bench steps`, the part that runs in a process of its own: boot, first answer, steps per second, overhead of a trace."""
+"""`bench steps`, the part in a process of its own: boot, first answer, steps per second, what a trace costs."""
 
 import json
 import resource
@@ -6,7 +6,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import psutil
 from pydantic import BaseModel
@@ -99,17 +99,22 @@ def _repeat(engine: Engine, program: Program, pairs: int) -> tuple[list[float], 
     for pair in range(pairs + 1):
         resets.append(_timed(engine.reset))
         engine.watch()
-        traced = _timed(lambda: [engine.execute(operation) for operation in program.operations])
+        traced = _timed(partial(_execute, engine, program))
         engine.reset()
         received = list(own_loop.script(program, iterations, engine.messages))
-        bare = _timed(lambda received=received: engine.run_bare(received))
+        bare = _timed(partial(engine.run_bare, received))
         if pair:  # the first warms both up
             ratios.append(traced / bare)
             speeds.append(iterations / traced)
     return resets, ratios, speeds
 
 
-def _timed(work: Callable[[], Any]) -> float:
+def _execute(engine: Engine, program: Program) -> None:
+    for operation in program.operations:
+        engine.execute(operation)
+
+
+def _timed(work: Callable[[], None]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started

@@ -51,7 +51,9 @@ def steps(
 def _table(figures: Figures, device: Device) -> Table:
     table = Table("figure", "measured", "target", "", box=None, pad_edge=False, title=f"bench steps on {device}")
     for name, measured, target, met in _rows(figures, device):
-        table.add_row(name, measured, target, "" if met is None else "[green]met[/green]" if met else "[red]missed[/red]")
+        table.add_row(
+            name, measured, target, "" if met is None else "[green]met[/green]" if met else "[red]missed[/red]"
+        )
     return table
 
 

@@ -36,7 +36,9 @@ TopkOption = Annotated[int | None, option("Branches of each node of the draft tr
 StepsOption = Annotated[int | None, option("Draft steps [3].")]
 DraftTokensOption = Annotated[int | None, option("Tokens of the verified tree [topk 1: steps + 1, else 4 * topk].")]
 PageSizeOption = Annotated[int | None, option("KV slots in a page [1].")]
-GraphsOption = Annotated[bool | None, typer.Option("--graphs/--no-graphs", help="CUDA graphs [on].", show_default=False)]
+GraphsOption = Annotated[
+    bool | None, typer.Option("--graphs/--no-graphs", help="CUDA graphs [on].", show_default=False)
+]
 DtypeOption = Annotated[str | None, option("float32, bfloat16 or float16 [float32].")]
 BackendOption = Annotated[str | None, option("triton or, on a GPU, flashinfer [triton].")]
 KvTokensOption = Annotated[int | None, option("KV pool, in tokens [4096].")]

@@ -66,7 +66,9 @@ def command(
     }
     if program_file is not None:
         if batch_sizes is not None or target or draft or graphs is not None or any(fields.values()):
-            raise UsageError("a program file brings its own configuration: leave out --batch-sizes, --worker and the like")
+            raise UsageError(
+                "a program file brings its own configuration: leave out --batch-sizes, --worker and the like"
+            )
         program = read_program(program_file)
     elif batch_sizes is not None:
         config = configuration(graphs, target, draft, **fields)

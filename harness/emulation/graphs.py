@@ -40,7 +40,7 @@ class CaptureError(RuntimeError):
         )
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records every aten operation."""
 
     def __torch_dispatch__(
@@ -48,12 +48,22 @@ class _Recorder(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         nodes = Recording.nodes
-        if nodes is not None and func._schema.name in HOST_SYNCS:
+        if nodes is not None and _syncs(func._schema.name, args):
             raise CaptureError(func._schema.name)
         output = func(*args, **kwargs)
         if nodes is not None:
             nodes.append(Node(func, args, kwargs, output))
         return output
+
+
+def _syncs(operation: str, args: tuple[Any, ...]) -> bool:
+    if operation in HOST_SYNCS:
+        return True
+    # A boolean mask as index becomes positions on the host, but for filling with one value (masked_fill).
+    masked = operation in ("aten::index", "aten::index_put_", "aten::index_put") and any(
+        isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) for index in args[1]
+    )
+    return masked and (operation == "aten::index" or args[2].numel() != 1)
 
 
 @contextmanager
@@ -90,7 +100,7 @@ class EmulatedGraph:
         nodes: list[Node] = []
         Recording.nodes = nodes
         try:
-            with _host_reads_raise(), _Recorder():
+            with _host_reads_raise(), _Recorder():  # type: ignore[no-untyped-call]
                 output = run_once()
         finally:
             Recording.nodes = None

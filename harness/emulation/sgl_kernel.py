@@ -8,8 +8,9 @@ imports far more than a dense model launches.
 import importlib.machinery
 import importlib.util
 import sys
+from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from harness.emulation.errors import UnreferencedKernel
 from harness.emulation.kernels import SGL_KERNEL_REFERENCES
@@ -22,7 +23,7 @@ PURE_PYTHON = "scalar_type"
 class StandInModule(ModuleType):
     """One module of the stand-in package; its attributes are made when asked for."""
 
-    __path__: list[str] = []
+    __path__: ClassVar[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -40,7 +41,7 @@ def _unreferenced(kernel: str) -> Any:
     return launch
 
 
-class StandInFinder:
+class StandInFinder(MetaPathFinder, Loader):
     """Finds `sgl_kernel` and whatever is imported below it."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:

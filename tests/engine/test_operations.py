@@ -49,7 +49,8 @@ def test_kv_exhaustion_retracts(boot: Boot, config: EngineConfig) -> None:
 
 @BOTH
 def test_abort_ends_a_request_one_step_later(boot: Boot, config: EngineConfig) -> None:
-    trace = run(boot, config, Submit(count=3, max_new_tokens=40), Step(count=3), Abort(request=1), Step(count=3), Drain())
+    submit = Submit(count=3, max_new_tokens=40)
+    trace = run(boot, config, submit, Step(count=3), Abort(request=1), Step(count=3), Drain())
     assert trace.requests[1].finish_reason == "abort"
     assert 1 not in trace.steps[4].requests
     assert {0, 2} <= set(trace.steps[4].requests)

@@ -27,7 +27,7 @@ def boot(config: EngineConfig, device: str) -> Any:
     """
     with _quiet():
         server_args = importlib.import_module("sglang.srt.server_args")
-        scheduler_module = importlib.import_module(SCHEDULER)
+        scheduler_module: Any = importlib.import_module(SCHEDULER)
     # Its thread would keep a closed scheduler's memory alive, and kill a process that pauses between steps.
     scheduler_module.create_scheduler_watchdog = lambda *_, **__: None
     try:

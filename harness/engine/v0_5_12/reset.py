@@ -76,10 +76,18 @@ def _facts(scheduler: Any) -> dict[str, Any]:
     free = allocator.free_pages
     return {
         "free pages": (free.numel(), bool((free == torch.arange(1, free.numel() + 1, device=free.device)).all())),
-        "pages to release": (allocator.release_pages.numel(), len(allocator.free_group), allocator.is_not_in_free_group),
+        "pages to release": (
+            allocator.release_pages.numel(),
+            len(allocator.free_group),
+            allocator.is_not_in_free_group,
+        ),
         "free request rows": list(rows.free_slots),
         "request table entries set": int(rows.req_to_token.count_nonzero()),
-        "cached tokens": (tree.evictable_size(), tree.protected_size(), None if tree.is_chunk_cache() else tree.total_size()),
+        "cached tokens": (
+            tree.evictable_size(),
+            tree.protected_size(),
+            None if tree.is_chunk_cache() else tree.total_size(),
+        ),
         "waiting requests": len(scheduler.waiting_queue),
         "running requests": len(scheduler.running_batch.reqs),
         "grammar queue": len(scheduler.grammar_manager.grammar_queue),

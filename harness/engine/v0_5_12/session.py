@@ -47,7 +47,7 @@ class Session:
         The path that SGLANG_TEST_RETRACT switches on (`Scheduler.update_running_batch`), for one call of it.
         """
         scheduler = self.scheduler
-        module = importlib.import_module(SCHEDULER)
+        module: Any = importlib.import_module(SCHEDULER)
 
         def once(batch: Any) -> Any:
             del scheduler.update_running_batch

@@ -1,0 +1,78 @@
+"""What a person gets wrong is one line on standard error and exit code 2, before an engine boots."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import cli, diagnosis
+from harness.configuration import EngineConfig
+from harness.program import Program, Submit
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["toggle-harness", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "Missing command"),
+        ("walk", "No such command 'walk'"),
+        ("run", "nothing to run: give a program file, or --batch-sizes 1,10,3"),
+        ("run --batch-size 1", "No such option: --batch-size"),
+        ("run --batch-sizes 1,ten", "--batch-sizes '1,ten' isn't a list of batch sizes such as 1,10,3"),
+        ("run --batch-sizes 1,99", "batch size 99 needs max_running_requests >= 99"),
+        ("run --batch-sizes 1 --kv-tokens 20", "the KV pool is too small for the program"),
+        ("run --batch-sizes 1 --worker v3", "'v3' is not one of 'none', 'v1', 'v2'"),
+        ("run --batch-sizes 1 --worker v2 --topk 4", "worker v2 supports topk 1 only, not 4"),
+        ("run --batch-sizes 1 --topk 4 --draft-tokens 99", "draft_tokens=99 doesn't fit"),
+        ("run --batch-sizes 1 --dtype int4", "dtype: Input should be 'float32', 'bfloat16' or 'float16'"),
+        ("run --batch-sizes 1 --target /no/model --draft /no/draft", "no model in /no/model"),
+        ("run --batch-sizes 1 --draft /no/draft", "--draft needs --target"),
+        ("run --batch-sizes 1 --device cpu --attention-backend flashinfer", "flashinfer needs a GPU"),
+        ("run /no/program.json", "/no/program.json: No such file or directory"),
+        ("run /no/program.json --worker v1", "a program file brings its own configuration"),
+        ("bench steps --pairs 0", "Invalid value for '--pairs'"),
+    ],
+)
+def test_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, message: str
+) -> None:
+    assert call(monkeypatch, *arguments.split()) == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not JSON"),
+        ('{"version": 9, "program": {}}', "program version 9 isn't 1"),
+        (Program(config=EngineConfig(kv_tokens=8), operations=(Submit(),)).to_json(), "KV pool is too small"),
+    ],
+)
+def test_malformed_program_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str, message: str
+) -> None:
+    file = tmp_path / "program.json"
+    file.write_text(content)
+    assert call(monkeypatch, "run", str(file)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "doctor") == 0
+    assert "The main job can run here." in capsys.readouterr().out
+
+
+def test_doctor_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(diagnosis, "PINNED", {"sglang": "0.0.1", "sglang-of-tomorrow": "9.9"})
+    assert call(monkeypatch, "doctor") == 1
+    said = capsys.readouterr().out
+    assert "0.5.12.post1, but the harness is made for 0.0.1" in said
+    assert "The main job can't run here: sglang, sglang-of-tomorrow." in said
