@@ -10,7 +10,7 @@ import importlib.util
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 from harness.emulation.errors import UnreferencedKernel
 from harness.emulation.kernels import SGL_KERNEL_REFERENCES
@@ -22,8 +22,6 @@ PURE_PYTHON = "scalar_type"
 
 class StandInModule(ModuleType):
     """One module of the stand-in package; its attributes are made when asked for."""
-
-    __path__: ClassVar[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -53,6 +51,7 @@ class StandInFinder(MetaPathFinder, Loader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         """An empty stand-in module (importlib's loader protocol)."""
         module = StandInModule(spec.name)
+        module.__path__ = []
         module.__version__ = "emulated"  # type: ignore[attr-defined]
         return module
 
