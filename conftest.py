@@ -1,12 +1,17 @@
 """pytest options, and engines for tests: one a process, kept while its configuration is asked for."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from harness.configuration import EngineConfig
+from harness.emulation import environment
 from harness.engine.device import Device
 from harness.engine.engine import Engine
+
+DEVICE = pytest.StashKey[Device]()
+EMULATION_TESTS = Path(__file__).parent / "tests/unit/emulation"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,10 +23,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    chosen = config.getoption("--device")
+    config.stash[DEVICE] = Device.auto() if chosen == "auto" else Device(chosen)
+    if config.stash[DEVICE] is Device.CPU:
+        environment.prepare()  # before any test module imports triton
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """One process is on one device: tests of the emulation import triton as the emulation does."""
+    on_gpu = config.stash[DEVICE] is Device.CUDA
+    return True if on_gpu and collection_path == EMULATION_TESTS else None
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"device: {config.stash[DEVICE]}"
+
+
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> Device:
-    chosen = request.config.getoption("--device")
-    return Device.auto() if chosen == "auto" else Device(chosen)
+    return request.config.stash[DEVICE]
 
 
 @pytest.fixture(scope="session")
@@ -52,9 +73,7 @@ def boot(device: Device) -> Iterator[Callable[[EngineConfig], Engine]]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    gpu_tests = [item for item in items if item.get_closest_marker("gpu")]
-    if not gpu_tests or config.getoption("--device") == "cuda":
-        return
-    if config.getoption("--device") == "cpu" or Device.auto() is Device.CPU:
-        for item in gpu_tests:
-            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU, and there is none"))
+    if config.stash[DEVICE] is Device.CPU:
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU; tests run on the emulated device"))

@@ -2,7 +2,7 @@
 """Set up everything in .venv and run the main job, or the tests.
 
 python3 develop.py run  [ARGUMENT ...]   the main job: batch sizes 1, 10, 3 on the real scheduler
-python3 develop.py test [ARGUMENT ...]   lint, types and tests; arguments go to pytest
+python3 develop.py test [ARGUMENT ...]   lint, types and all tests but the slow; or pytest with ARGUMENTs
 python3 develop.py setup                 nothing more
 """
 
@@ -65,7 +65,7 @@ def test(arguments: list[str]) -> None:
     run("ruff", "check", ".")
     run("ruff", "format", "--check", ".")
     run("mypy")
-    run("pytest", "-n", "2", *arguments)
+    run("pytest", "-n", "2", *(arguments or ["-m", "not slow"]))
 
 
 def main() -> None:

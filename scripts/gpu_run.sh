@@ -31,18 +31,16 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
 pytest=(python3 -m pytest -q -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-answers kernels bench}; do
+for name in ${PARTS:-bench kernels answers}; do
   case $name in
-    answers) part answers "${ANSWERS_S:-240}" "${pytest[@]}" tests/engine --device cuda -n 8 ;;
-    kernels) part kernels "${KERNELS_S:-200}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
     bench)
-      for worker in v1 v2 none; do
-        for dtype in bfloat16 float32; do
-          TAIL=12 part "bench-$worker-$dtype" 100 \
-            python3 -m harness.cli bench steps --device cuda --worker "$worker" --dtype "$dtype"
-        done
+      for kind in ${BENCHES:-v1-bfloat16 v2-bfloat16 none-bfloat16 v1-float32 v2-float32 none-float32}; do
+        TAIL=12 part "bench-$kind" 100 \
+          python3 -m harness.cli bench steps --device cuda --worker "${kind%-*}" --dtype "${kind#*-}"
       done
       ;;
+    kernels) part kernels "${KERNELS_S:-240}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
+    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" tests/engine --device cuda -n 8 ;;
   esac
   (cd "$HOME" && tar -cJf "$out/caches.tar.xz" "${caches[@]}" 2>/dev/null)
 done

@@ -48,6 +48,12 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> None:
+    """The references work on small tensors, and several workers share the processor."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="module")
 def sgl_kernel() -> Any:
     """The real package, not the emulation's stand-in."""

@@ -9,6 +9,7 @@ import triton.language as tl
 
 from harness.emulation.graphs import CaptureError, EmulatedGraph
 from harness.emulation.opaque import opaque
+from tests.support.host_syncs import ALLOWED, HOST_SYNCS
 
 
 def test_replay_reads_and_writes_captured_tensors() -> None:
@@ -104,22 +105,19 @@ def test_triton_kernels_are_replayed() -> None:
 
 @pytest.mark.parametrize(
     "sync",
-    [
-        pytest.param(lambda tensor: tensor.sum().item(), id="item"),
-        pytest.param(lambda tensor: bool(tensor.any()), id="bool"),
-        pytest.param(lambda tensor: tensor.tolist(), id="tolist"),
-        pytest.param(lambda tensor: tensor.cpu(), id="cpu"),
-        pytest.param(lambda tensor: tensor.numpy(), id="numpy"),
-        pytest.param(lambda tensor: tensor.nonzero(), id="nonzero"),
-        pytest.param(lambda tensor: tensor[tensor > 0], id="boolean mask"),
-        pytest.param(lambda tensor: torch.unique(tensor), id="unique"),
-    ],
+    [pytest.param(sync, id=name) for name, sync in (HOST_SYNCS | {"numpy": lambda tensor: tensor.numpy()}).items()],
 )
 def test_host_sync_during_capture_raises(sync: Callable[[torch.Tensor], object]) -> None:
     source = torch.ones(3)
     with pytest.raises(CaptureError, match="operation not permitted when stream is capturing"):
         EmulatedGraph().capture(lambda: sync(source + 1))
     assert source.tolist() == [1.0] * 3  # allowed again
+
+
+@pytest.mark.parametrize("operation", [pytest.param(operation, id=name) for name, operation in ALLOWED.items()])
+def test_what_needs_no_host_is_captured(operation: Callable[[torch.Tensor], object]) -> None:
+    source = torch.ones(3)
+    EmulatedGraph().capture(lambda: operation(source + 1))
 
 
 def test_a_second_capture_and_a_replay_before_any_raise() -> None:

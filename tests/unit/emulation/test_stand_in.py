@@ -1,8 +1,11 @@
 """The stand-in for `sgl_kernel`: everything imports, what has a reference runs, anything else raises by name."""
 
+import os
 import subprocess
 import sys
 import textwrap
+
+from harness.emulation import environment
 
 PREAMBLE = """
 from harness.emulation import environment, sgl_kernel
@@ -13,9 +16,9 @@ sgl_kernel.install()
 
 def run(script: str) -> "subprocess.CompletedProcess[str]":
     """Run in a process of its own: an installed stand-in can't be taken out again."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False, timeout=120
-    )
+    untouched = {name: value for name, value in os.environ.items() if name not in environment.ENVIRONMENT}
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    return subprocess.run(command, env=untouched, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_an_unreferenced_kernel_raises_its_name() -> None:

@@ -1,0 +1,24 @@
+"""Operations that need a tensor's values on the host: forbidden while a CUDA graph is captured, emulated or real."""
+
+from collections.abc import Callable
+
+import torch
+
+HOST_SYNCS: dict[str, Callable[[torch.Tensor], object]] = {
+    "item": lambda tensor: tensor.sum().item(),
+    "bool": lambda tensor: bool(tensor.any()),
+    "tolist": lambda tensor: tensor.tolist(),
+    "cpu": lambda tensor: tensor.cpu(),
+    "nonzero": lambda tensor: tensor.nonzero(),
+    "boolean mask": lambda tensor: tensor[tensor > 0],
+    "assignment of several values by mask": lambda tensor: tensor.__setitem__(tensor > 0, tensor * 2),
+    "unique": lambda tensor: torch.unique(tensor),
+}
+
+ALLOWED: dict[str, Callable[[torch.Tensor], object]] = {
+    "assignment of one value by mask": lambda tensor: tensor.__setitem__(tensor > 0, 2.0),
+    "masked_fill": lambda tensor: tensor.masked_fill(tensor > 0, 2.0),
+    "where": lambda tensor: torch.where(tensor > 0, tensor, -tensor),
+    "index by positions": lambda tensor: tensor[torch.zeros_like(tensor, dtype=torch.int64)],
+    "topk": lambda tensor: tensor.topk(2),
+}

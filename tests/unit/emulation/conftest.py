@@ -1,5 +1,0 @@
-"""Triton reads TRITON_INTERPRET when it is first imported."""
-
-import os
-
-os.environ.setdefault("TRITON_INTERPRET", "1")
