@@ -31,8 +31,9 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
 pytest=(python3 -m pytest -q -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-bench kernels answers}; do
+for name in ${PARTS:-main-job bench kernels answers}; do
   case $name in
+    main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 ;;
     bench)
       for kind in ${BENCHES:-v1-bfloat16 v2-bfloat16 none-bfloat16 v1-float32 v2-float32 none-float32}; do
         TAIL=12 part "bench-$kind" 100 \
