@@ -16,7 +16,7 @@ from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.program import Program
-from harness.trace import TraceStep
+from harness.trace import Trace, TraceStep
 
 MAIN_JOB = (1, 10, 3)
 
@@ -33,7 +33,7 @@ class Figures(BaseModel):
     first_answer_s: float
     """From the start of the process until the first request had its whole answer."""
     steps_per_s: float
-    """Median over runs of the main job, every iteration counted."""
+    """Median over runs of the main job with 16 steps at each batch size, every iteration counted."""
     reset_ms: float
     trace_overhead: float
     """Median ratio of a traced run to SGLang's own loop on the same program, over interleaved pairs."""
@@ -53,14 +53,14 @@ def measure(config: EngineConfig, device: Device, pairs: int) -> Figures:
     with Engine(config, device) as engine:
         booted = time.time()
         seen = _Answers()
-        engine.run(program, seen.step)
-        resets, ratios, speeds = _repeat(engine, program, pairs)
+        first_answer = seen.first_answer(engine.run(program, seen.step))
+        resets, ratios, speeds = _repeat(engine, Program.from_batch_sizes(config, MAIN_JOB, steps_each=16), pairs)
         started = psutil.Process().create_time()
         return Figures(
             import_s=imported - started,
             boot_s=booted - imported,
             first_token_s=seen.first_token - started,
-            first_answer_s=seen.first_answer(engine) - started,
+            first_answer_s=first_answer - started,
             steps_per_s=statistics.median(speeds),
             reset_ms=statistics.median(resets) * 1e3,
             trace_overhead=statistics.median(ratios),
@@ -83,8 +83,8 @@ class _Answers:
     def first_token(self) -> float:
         return next(when for when, step in self.arrivals if sum(step.tokens_out))
 
-    def first_answer(self, engine: Engine) -> float:
-        lengths = {request.number: len(request.output) for request in engine.trace.requests if not request.aborted}
+    def first_answer(self, trace: Trace) -> float:
+        lengths = {request.number: len(request.output) for request in trace.requests if not request.aborted}
         for when, step in self.arrivals:
             for number, count in zip(step.requests, step.tokens_out, strict=True):
                 lengths[number] = lengths.get(number, 0) - count
@@ -94,7 +94,7 @@ class _Answers:
 
 
 def _repeat(engine: Engine, program: Program, pairs: int) -> tuple[list[float], list[float], list[float]]:
-    iterations = len(engine.trace.steps)
+    iterations = len(engine.run(program).steps)
     resets, ratios, speeds = [], [], []
     for pair in range(pairs + 1):
         resets.append(_timed(engine.reset))
