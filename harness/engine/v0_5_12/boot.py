@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,6 +36,7 @@ def boot(config: EngineConfig, device: str) -> Any:
             args = server_args.ServerArgs(**server_arguments(config, device))
             args.check_server_args()
             ports = server_args.PortArgs.init_new(args)
+            _remove_socket_files(ports)
             server_args.set_global_server_args_for_scheduler(args)
             scheduler_module.load_plugins()
             return scheduler_module.Scheduler(args, ports, *[0] * 6, None)
@@ -91,6 +93,13 @@ def shut_down() -> None:
     importlib.import_module("sglang.srt.model_executor.input_buffers")._forward_input_buffer_pool.clear()
     gc.collect()
     torch.cuda.empty_cache()
+
+
+def _remove_socket_files(ports: Any) -> None:
+    """Remove the temporary files that name the sockets to other processes: nobody listens there."""
+    for address in vars(ports).values():
+        if isinstance(address, str) and address.startswith("ipc://"):
+            Path(address.removeprefix("ipc://")).unlink(missing_ok=True)
 
 
 @contextmanager
