@@ -14,7 +14,7 @@ from harness.program import Abort, Drain, Flush, Operation, Program, Retract, St
 from harness.trace import RequestTrace, Trace, TraceStep
 
 STALLED_ITERATIONS = 64
-"""Iterations without a token, with requests pending, after which a drain gives up."""
+"""Iterations without a token, chunks of a prefill aside, after which a drain with requests pending gives up."""
 
 
 class Engine:
@@ -120,13 +120,18 @@ class Engine:
             self._messages.append(self._release.requests.abort(number))
 
     def _drain(self) -> None:
-        stalled = 0
+        stalled, patience = 0, STALLED_ITERATIONS + self._longest_prefill()
         while self._messages or not self._session.idle:
             before = self.trace.tokens_streamed
             self._iterate()
             stalled = 0 if self.trace.tokens_streamed > before else stalled + 1
-            if stalled > STALLED_ITERATIONS:
+            if stalled > patience:
                 raise NoProgress(f"no token in {stalled} iterations, with requests pending")
+
+    def _longest_prefill(self) -> int:
+        """Iterations without a token that one request's chunked prefill takes."""
+        longest = max((len(request.prompt) for request in self.trace.requests), default=0)
+        return longest // self.config.chunked_prefill_size if self.config.chunked_prefill_size else 0
 
     def _iterate(self) -> None:
         messages, self._messages = self._messages, []

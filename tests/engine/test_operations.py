@@ -79,6 +79,11 @@ def test_chunked_prefill(boot: Boot) -> None:
     assert sum(chunks) >= 80
 
 
+def test_a_long_prefill_in_small_chunks_is_no_stall(boot: Boot) -> None:
+    config = V1.model_copy(update={"chunked_prefill_size": 2})
+    run(boot, config, Submit(prompt=Prompt(period=100, seed=0, length=200), max_new_tokens=3), Drain())
+
+
 def test_a_request_ends_at_the_context_limit(boot: Boot) -> None:
     config = V1.model_copy(update={"context_length": 64})
     trace = run(boot, config, Submit(max_new_tokens=400), Drain())
