@@ -27,7 +27,7 @@ RIGHT, WRONG = 0, 1
 
 def command(
     program_file: Annotated[
-        Path | None, typer.Argument(metavar="[PROGRAM]", help="A program's JSON file.", show_default=False)
+        Path | None, typer.Argument(metavar="PROGRAM", help="A program's JSON file.", show_default=False)
     ] = None,
     batch_sizes: Annotated[
         str | None,
@@ -119,11 +119,15 @@ def verdict(trace: Trace, right: Sequence[Answer], console: Console) -> int:
     sizes = sorted(set(trace.decode_sizes))
     console.print(
         f"{len(trace.steps)} steps, decode batch sizes {', '.join(map(str, sizes)) or 'none'}; "
-        f"{trace.tokens_streamed} tokens for {len(trace.requests)} requests: "
-        + (f"[red]{len(wrong)} requests wrong[/red]" if wrong else "[green]all right[/green]"),
+        f"{trace.tokens_streamed} tokens for {_requests(len(trace.requests))}: "
+        + (f"[red]{_requests(len(wrong))} wrong[/red]" if wrong else "[green]all right[/green]"),
         soft_wrap=True,
     )
     return WRONG if wrong else RIGHT
+
+
+def _requests(count: int) -> str:
+    return f"{count} request{'' if count == 1 else 's'}"
 
 
 def describe(config: EngineConfig, device: Device) -> str:
