@@ -55,7 +55,7 @@ def boot(device: Device) -> Iterator[Callable[[EngineConfig], Engine]]:
     failed: dict[EngineConfig, Exception] = {}
 
     def engine_of(config: EngineConfig) -> Engine:
-        if current and current[0].config != config:
+        if current and (current[0].closed or current[0].config != config):
             current.pop().close()
         if config in failed:
             raise failed[config]

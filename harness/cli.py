@@ -1,5 +1,6 @@
 """The command line, `toggle-harness`: thin; each command has its own file in `harness.commands`."""
 
+import logging
 import sys
 
 import typer
@@ -26,6 +27,7 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     """Entry point; turns errors that a person can cause into one line and exit code 2."""
+    logging.getLogger().setLevel(logging.ERROR)  # SGLang warns through the root logger, amid the table
     try:
         sys.exit(app(prog_name="toggle-harness", standalone_mode=False))
     except UsageError as error:

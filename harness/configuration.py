@@ -48,6 +48,10 @@ class ModelPair(Value):
         return [(name, value and str(value)) for name, value in super().__repr_args__()]
 
 
+CAPTURED_SIZES = (1, 2, 4, 8, 16)
+"""Batch sizes, in requests, whose graphs are captured by default, as far as that many requests may run."""
+
+
 class EngineConfig(Value):
     """All that decides how SGLang's scheduler starts, the device aside.
 
@@ -65,7 +69,7 @@ class EngineConfig(Value):
     page_size: PositiveInt = 1
     attention_backend: Literal["triton", "flashinfer"] = "triton"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    graphs: tuple[PositiveInt, ...] = (1, 2, 4, 8, 16)
+    graphs: tuple[PositiveInt, ...] = CAPTURED_SIZES
     max_running_requests: PositiveInt = 16
     kv_tokens: PositiveInt = 4096
     context_length: PositiveInt = 512
@@ -76,11 +80,14 @@ class EngineConfig(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _defaults_of_worker(cls, data: Any) -> Any:
+    def _dependent_defaults(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
         if data.get("worker") in ("v2", Worker.V2):
             data = {"topk": 1, "overlap": True, **data}
+        most = data.get("max_running_requests")
+        if isinstance(most, int):
+            data = {"graphs": tuple(size for size in CAPTURED_SIZES if size <= most), **data}
         return data
 
     @model_validator(mode="after")
@@ -98,6 +105,11 @@ class EngineConfig(Value):
             )
         if self.speculative and self.topk == 1 and self.verified_tokens != self.steps + 1:
             raise ValueError(f"topk 1 drafts a chain: draft_tokens must be steps + 1 = {self.steps + 1}, or left out")
+        if self.graphs and self.graphs[-1] > self.max_running_requests:
+            raise ValueError(
+                f"graphs to {self.graphs[-1]} with max_running_requests={self.max_running_requests}: SGLang would "
+                "capture other sizes, so leave out the larger ones"
+            )
         if self.graphs != tuple(sorted(set(self.graphs))):
             raise ValueError(f"graphs must be increasing batch sizes, not {self.graphs}")
         return self

@@ -15,10 +15,10 @@ from harness.configuration import EngineConfig
 from harness.errors import RefusedConfiguration
 from harness.models import models_of
 
-PINNED = {"sglang": "0.5.12.post1", "torch": "2.11.0", "triton": "3.6.0"}
-"""Releases that the harness was made for."""
+PINNED = {"sglang": "0.5.12.post1", "torch": "2.11.0", "triton": "3.6.0", "kernels": "0.14.1"}
+"""Releases that the harness was made for; SGLang breaks with later ones of `kernels`, which it leaves unpinned."""
 
-NEEDED = ("greenlet", "hypothesis", "kernels", "nvidia-ml-py", "pydantic", "rich", "typer")
+NEEDED = ("greenlet", "nvidia-ml-py", "pydantic", "rich", "typer")
 PLUGIN_GROUP = "sglang.srt.plugins"
 PEAK_MEMORY_GB = 1.5
 
@@ -49,7 +49,6 @@ def examine() -> list[Finding]:
         _packages,
         _machine,
         _gpus,
-        _kernels,
         _models,
         _plugins,
     )
@@ -86,16 +85,18 @@ def _machine() -> list[Finding]:
 
 
 def _gpus() -> list[Finding]:
-    pynvml = importlib.import_module("pynvml")
+    try:
+        pynvml = importlib.import_module("pynvml")
+    except ModuleNotFoundError:
+        return [Finding("GPU", Severity.NOTE, "can't tell without nvidia-ml-py")]
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         return [Finding("GPU", Severity.NOTE, f"none ({error}): programs run on the emulated device, --device cpu")]
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return [Finding("driver", Severity.OK, str(pynvml.nvmlSystemGetDriverVersion()))] + [
-            Finding(f"GPU {index}", Severity.OK, _gpu(pynvml, handle)) for index, handle in enumerate(handles)
-        ]
+        gpus = [Finding(f"GPU {index}", Severity.OK, _gpu(pynvml, handle)) for index, handle in enumerate(handles)]
+        return [Finding("driver", Severity.OK, str(pynvml.nvmlSystemGetDriverVersion())), *gpus, *_kernels_for_gpu()]
     finally:
         pynvml.nvmlShutdown()
 
@@ -107,12 +108,9 @@ def _gpu(pynvml: object, handle: object) -> str:
     return f"{name}, {memory.free / 1e9:.0f} of {memory.total / 1e9:.0f} GB free, {others} processes on it"
 
 
-def _kernels() -> list[Finding]:
-    try:
-        version = importlib.metadata.version("sglang-kernel")
-    except importlib.metadata.PackageNotFoundError:
-        return [Finding("sgl_kernel", Severity.NOTE, "not installed: needed on a GPU (pip install sglang-kernel)")]
-    return [Finding("sgl_kernel", Severity.OK, f"{version} (used on a GPU; emulated on a CPU)")]
+def _kernels_for_gpu() -> list[Finding]:
+    """A GPU is what `--device auto` takes, and there SGLang needs its compiled kernels."""
+    return [_package("sglang-kernel", None)]
 
 
 def _models() -> list[Finding]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from harness.configuration import EngineConfig
 from harness.errors import UsageError
-from harness.program import Program, Submit
+from harness.program import Abort, Program, Submit
 
 INPUT_RESERVE = 6
 """Tokens by which a prompt must stay below the context length (managers/tp_worker.py, max_req_input_len)."""
@@ -20,14 +20,21 @@ def kv_tokens_needed(config: EngineConfig, submit: Submit, prompt_length: int) -
     new_tokens = min(submit.max_new_tokens, output_limit(config, prompt_length))
     # A step allocates ahead of what it accepts (managers/utils.py, get_alloc_len_per_decode); V2 a step earlier still.
     ahead = 2 * max(config.steps * config.topk, config.verified_tokens) if config.speculative else 0
-    pages = -(-(prompt_length + new_tokens + ahead) // config.page_size)
-    return (pages + 1) * config.page_size + 1
+    page = config.page_size
+    run = _pages(prompt_length + new_tokens + ahead, page) + 1
+    # Fewer would shorten the request (Scheduler.init_req_max_new_tokens); the pool is whole pages.
+    admission = _pages(_pages(prompt_length, page) * page + new_tokens + page + 1, page)
+    return max(run, admission) * page
+
+
+def _pages(tokens: int, page_size: int) -> int:
+    return -(-tokens // page_size)
 
 
 def check_program(program: Program) -> None:
     """Raise UsageError for a request that can never run to its end on the program's configuration."""
     config = program.config
-    for submit in _submits(program):
+    for submit in program.submits:
         length = _longest_prompt(submit)
         if length >= config.context_length - INPUT_RESERVE:
             raise UsageError(
@@ -36,6 +43,16 @@ def check_program(program: Program) -> None:
             )
         needed = kv_tokens_needed(config, submit, length)
         _check_kv(config, needed, f"a request of {length} + {submit.max_new_tokens} tokens")
+    _check_aborts(program)
+
+
+def _check_aborts(program: Program) -> None:
+    submitted = 0
+    for operation in program.operations:
+        if isinstance(operation, Submit):
+            submitted += operation.count
+        elif isinstance(operation, Abort) and operation.request >= submitted:
+            raise UsageError(f"abort of request {operation.request}: only {submitted} were submitted before it")
 
 
 def check_batch_sizes(program: Program, sizes: Sequence[int]) -> None:
@@ -46,12 +63,14 @@ def check_batch_sizes(program: Program, sizes: Sequence[int]) -> None:
             f"batch size {largest} needs max_running_requests >= {largest}, "
             f"the configuration has {config.max_running_requests}"
         )
-    needed = (kv_tokens_needed(config, submit, _longest_prompt(submit)) for submit in _submits(program))
+    for submit in program.submits:
+        if submit.max_new_tokens > output_limit(config, _longest_prompt(submit)):
+            raise UsageError(
+                f"holding these batch sizes takes up to {submit.max_new_tokens} tokens a request, more than "
+                f"context_length {config.context_length} leaves: fewer sizes or steps, or a larger context_length"
+            )
+    needed = (kv_tokens_needed(config, submit, _longest_prompt(submit)) for submit in program.submits)
     _check_kv(config, largest * max(needed, default=0), f"batch size {largest}")
-
-
-def _submits(program: Program) -> list[Submit]:
-    return [operation for operation in program.operations if isinstance(operation, Submit)]
 
 
 def _longest_prompt(submit: Submit) -> int:

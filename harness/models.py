@@ -1,9 +1,14 @@
 """Which target and draft an engine loads: the built-in pair, or one given by path."""
 
+import json
 from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
 
 from harness.configuration import EngineConfig, ModelPair
-from harness.errors import RefusedConfiguration
+from harness.errors import RefusedConfiguration, UsageError
+from harness.program import Program
 
 BUILT_IN = ModelPair(
     target=Path(__file__).parents[1] / "fixtures/model_pair/target",
@@ -11,15 +16,46 @@ BUILT_IN = ModelPair(
 )
 """The tiny pair whose right answers are known in closed form."""
 
+WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
+
 
 def models_of(config: EngineConfig) -> ModelPair:
-    """The configuration's models; raises RefusedConfiguration where one is missing or incomplete."""
+    """The configuration's models; raises RefusedConfiguration where one is missing, damaged or no EAGLE-3 draft."""
     pair = config.models or BUILT_IN
-    if config.speculative and pair.draft is None:
+    _configuration_of(pair.target)
+    if not config.speculative:
+        return pair
+    if pair.draft is None:
         raise RefusedConfiguration(f"worker {config.worker.value} needs a draft model: give one, or use worker none")
-    for folder in filter(None, (pair.target, pair.draft if config.speculative else None)):
-        if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
-            raise RefusedConfiguration(
-                f"no model in {folder}: it must hold config.json and *.safetensors (a local folder, not a hub name)"
-            )
+    architectures = _configuration_of(pair.draft).get("architectures", [])
+    if not any("eagle3" in name.lower() for name in architectures):
+        raise RefusedConfiguration(f"{pair.draft} is no EAGLE-3 draft: its architectures are {architectures}")
     return pair
+
+
+def check_tokens(program: Program) -> None:
+    """Raise UsageError for a token id that the target doesn't have; on a GPU it would poison the process."""
+    size = _configuration_of(models_of(program.config).target).get("vocab_size")
+    if size is None:
+        return
+    for submit in program.submits:
+        largest = max(max(prompt) for prompt in submit.prompts())
+        if largest >= size:
+            raise UsageError(f"token id {largest} in a prompt: the target's vocabulary ends at {size - 1}")
+
+
+def _configuration_of(folder: Path) -> dict[str, Any]:
+    weights = [file for pattern in WEIGHTS for file in folder.glob(pattern)]
+    if not (folder / "config.json").is_file() or not weights:
+        raise RefusedConfiguration(
+            f"no model in {folder}: it must hold config.json and its weights (a local folder, not a hub name)"
+        )
+    try:
+        for file in weights:
+            if file.suffix == ".safetensors":
+                with safe_open(file, framework="pt"):
+                    pass
+        content: dict[str, Any] = json.loads((folder / "config.json").read_text())
+    except (SafetensorError, ValueError, OSError) as error:
+        raise RefusedConfiguration(f"unreadable model in {folder}: {error}") from None
+    return content

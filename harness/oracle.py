@@ -12,11 +12,16 @@ from harness.trace import RequestTrace, Trace
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request must stream when nobody aborts it."""
+    """What one request must stream when nobody aborts it; of a sampled one, only that it must end."""
 
-    tokens: tuple[int, ...]
-    finish_reason: str
-    """length or stop."""
+    tokens: tuple[int, ...] | None
+    """None where any tokens may be drawn."""
+    finish_reason: str | None
+    """length or stop; None where either may be."""
+
+
+SAMPLED = Answer(None, None)
+"""At temperature > 0 no run is the oracle of another: each draws its own random numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +35,16 @@ class Wrong:
 def closed_form(program: Program) -> list[Answer] | None:
     """The answers, in order of submission, without running anything.
 
-    None where there is no closed form: another model pair, prompts given as token ids, or sampling.
+    None where there is no closed form: another model pair, or prompts given as token ids.
     """
-    submits = [operation for operation in program.operations if isinstance(operation, Submit)]
-    if program.config.models is not None or any(not known(submit) for submit in submits):
+    known = all(isinstance(submit.prompt, Prompt) for submit in program.submits)
+    if program.config.models is not None or not known:
         return None
-    return [answer_to(program.config, submit, prompt) for submit in submits for prompt in family(submit)]
-
-
-def known(submit: Submit) -> bool:
-    """Whether the built-in model pair's answer is known in closed form."""
-    return isinstance(submit.prompt, Prompt) and submit.temperature == 0
+    return [
+        SAMPLED if submit.temperature else answer_to(program.config, submit, prompt)
+        for submit in program.submits
+        for prompt in family(submit)
+    ]
 
 
 def family(submit: Submit) -> Iterator[Prompt]:
@@ -73,31 +77,40 @@ def accepted(prompt: Prompt, produced: int, steps: int) -> int:
 def plain_program(program: Program) -> Program:
     """The program whose outputs are the answers where there is no closed form: the same requests, decoded plainly."""
     config = program.config.model_copy(update={"worker": Worker.NONE, "overlap": False})
-    submits = tuple(operation for operation in program.operations if isinstance(operation, Submit))
-    return Program(config=config, operations=(*submits, Drain()))
+    return Program(config=config, operations=(*program.submits, Drain()))
 
 
-def answers_of(plain: Trace) -> list[Answer]:
-    """The answers that a plain run gave."""
-    return [Answer(tuple(request.output), request.finish_reason or "unfinished") for request in plain.requests]
-
-
-def judge(trace: Trace, answers: Sequence[Answer]) -> list[Wrong]:
-    """Compare every request with its answer; one that the program aborted must be right as far as it got."""
+def answers_of(program: Program, plain: Trace) -> list[Answer]:
+    """The answers that the run of a program's `plain_program` gave."""
+    sampled = [submit.temperature > 0 for submit in program.submits for _ in range(submit.count)]
     return [
-        Wrong(request.number, message)
-        for request, answer in zip(trace.requests, answers, strict=False)
-        if (message := _judge_one(request, answer))
+        SAMPLED if any_tokens else Answer(tuple(request.output), request.finish_reason)
+        for any_tokens, request in zip(sampled, plain.requests, strict=True)
     ]
 
 
-def _judge_one(request: RequestTrace, answer: Answer) -> str | None:
+def judge(trace: Trace, answers: Sequence[Answer]) -> list[Wrong]:
+    """Compare every request with its answer.
+
+    One that the program aborted, or that still runs when the program ends, must be right as far as it got.
+    """
+    return [
+        Wrong(request.number, message)
+        for request, answer in zip(trace.requests, answers, strict=True)
+        if (message := _judge_one(request, answer, cut=request.aborted or not (request.finish_reason or trace.idle)))
+    ]
+
+
+def _judge_one(request: RequestTrace, answer: Answer, cut: bool) -> str | None:
+    if answer.tokens is None:
+        ended = cut or request.finish_reason in ("length", "stop")
+        return None if ended else f"{len(request.output)} sampled tokens, then {request.finish_reason or 'nothing'}"
     for position, (seen, expected) in enumerate(zip(request.output, answer.tokens, strict=False)):
         if seen != expected:
             return f"output token {position} is {seen}, must be {expected}"
     if len(request.output) > len(answer.tokens):
         return f"{len(request.output)} tokens, must end after {len(answer.tokens)} ({answer.finish_reason})"
-    if request.aborted:
+    if cut:
         return None
     if len(request.output) < len(answer.tokens):
         return f"{len(request.output)} of {len(answer.tokens)} tokens, then {request.finish_reason or 'nothing'}"

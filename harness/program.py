@@ -101,6 +101,11 @@ class Program(Value):
     config: EngineConfig = EngineConfig()
     operations: tuple[Operation, ...] = ()
 
+    @property
+    def submits(self) -> tuple[Submit, ...]:
+        """The submissions, in order."""
+        return tuple(operation for operation in self.operations if isinstance(operation, Submit))
+
     def to_json(self, indent: int | None = 2) -> str:
         """The versioned JSON form, defaults written out: a kept program must not change with them."""
         return json.dumps({"version": VERSION, "program": self.model_dump(mode="json")}, indent=indent)
@@ -112,11 +117,14 @@ class Program(Value):
             content = json.loads(text)
         except json.JSONDecodeError as error:
             raise MalformedProgram(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        except RecursionError:
+            raise MalformedProgram("not a program: nested too deeply") from None
         if not isinstance(content, dict) or "version" not in content or "program" not in content:
             raise MalformedProgram('not a program: expected an object with "version" and "program"')
         if content["version"] != VERSION:
             raise MalformedProgram(
-                f"program version {content['version']} isn't {VERSION}, the one this harness reads: update the harness"
+                f"program version {content['version']!r} isn't {VERSION}, the one that this harness reads: "
+                "use the harness that wrote it, or a newer one"
             )
         try:
             return cls.model_validate(content["program"])
@@ -135,7 +143,7 @@ class Program(Value):
         """Hold the decode batch at each of `sizes` in turn, `steps_each` decode steps each, then drain.
 
         It grows by submitting and shrinks by aborting the youngest requests. Whether the configuration can hold the
-        sizes is `harness.limits.check_program`'s to say.
+        sizes is `harness.limits.check_batch_sizes`' to say.
         """
         return cls(config=config, operations=tuple(_hold(config, sizes, steps_each, prompt)))
 

@@ -12,8 +12,8 @@ VERSION = 1
 class TraceStep:
     """One iteration of the scheduler's loop: the batch it launched and what came of it.
 
-    With overlap scheduling the result of a batch is processed one iteration later; `tokens_out`, `accepted` and
-    `finished` are filled then, and belong to the batch that produced them.
+    With overlap scheduling the result of a batch is processed one iteration later; `tokens_out` and `accepted` are
+    filled then, and belong to the batch that produced them.
     """
 
     index: int
@@ -75,6 +75,8 @@ class Trace:
     requests: list[RequestTrace] = field(default_factory=list)
     flushes: list[bool] = field(default_factory=list)
     """Whether each flush of the program was granted."""
+    idle: bool = False
+    """Whether, at the end, nothing was waiting, running or in flight."""
 
     @property
     def decode_sizes(self) -> list[int]:

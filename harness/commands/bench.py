@@ -36,6 +36,7 @@ def steps(
     """Boot, first answer, steps per second and the cost of a trace, on the main job from a cold process."""
     config = configuration(graphs, None, None, worker=worker, dtype=dtype)
     resolved = device.resolve()
+    resolved.check()
     command = [sys.executable, "-m", "harness.bench.steps", config.model_dump_json(), resolved.value, str(pairs)]
     child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if child.returncode:

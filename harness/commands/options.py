@@ -43,6 +43,14 @@ DtypeOption = Annotated[str | None, option("float32, bfloat16 or float16 [float3
 BackendOption = Annotated[str | None, option("triton or, on a GPU, flashinfer [triton].")]
 KvTokensOption = Annotated[int | None, option("KV pool, in tokens [4096].")]
 RunningOption = Annotated[int | None, option("Most requests that run at once [16].")]
+OverlapOption = Annotated[
+    bool | None, typer.Option("--overlap/--no-overlap", help="Overlap scheduling [v2: on].", show_default=False)
+]
+ContextOption = Annotated[int | None, option("Most tokens of a request, prompt included [512].")]
+ChunkOption = Annotated[int | None, option("Tokens of a prefill chunk [no chunking].")]
+RadixOption = Annotated[
+    bool | None, typer.Option("--radix-cache/--no-radix-cache", help="Prefix cache [on].", show_default=False)
+]
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
 

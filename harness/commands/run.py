@@ -17,6 +17,7 @@ from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.errors import UsageError
 from harness.limits import check_batch_sizes, check_program
+from harness.models import check_tokens
 from harness.oracle import Answer, answers_of, closed_form, judge, plain_program
 from harness.program import Program
 from harness.report.table import TraceTable
@@ -33,7 +34,7 @@ def command(
         str | None,
         typer.Option(metavar="N,N,...", help="Hold the decode batch at these sizes in turn.", show_default=False),
     ] = None,
-    steps_each: Annotated[int, typer.Option(min=1, help="Decode steps at each of these sizes.")] = 4,
+    steps_each: Annotated[int | None, options.option("Decode steps at each of these sizes [4].", min=1)] = None,
     device: options.DeviceOption = DeviceChoice.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trace as JSON, and no table.")] = False,
     worker: options.WorkerOption = None,
@@ -46,6 +47,10 @@ def command(
     attention_backend: options.BackendOption = None,
     kv_tokens: options.KvTokensOption = None,
     max_running_requests: options.RunningOption = None,
+    overlap: options.OverlapOption = None,
+    context_length: options.ContextOption = None,
+    chunked_prefill_size: options.ChunkOption = None,
+    radix_cache: options.RadixOption = None,
     target: options.TargetOption = None,
     draft: options.DraftOption = None,
 ) -> int:
@@ -63,9 +68,14 @@ def command(
         "attention_backend": attention_backend,
         "kv_tokens": kv_tokens,
         "max_running_requests": max_running_requests,
+        "overlap": overlap,
+        "context_length": context_length,
+        "chunked_prefill_size": chunked_prefill_size,
+        "radix_cache": radix_cache,
     }
     if program_file is not None:
-        if batch_sizes is not None or target or draft or graphs is not None or any(fields.values()):
+        others = (batch_sizes, steps_each, target, draft, graphs, *fields.values())
+        if any(value is not None for value in others):
             raise UsageError(
                 "a program file brings its own configuration: leave out --batch-sizes, --worker and the like"
             )
@@ -73,7 +83,7 @@ def command(
     elif batch_sizes is not None:
         config = configuration(graphs, target, draft, **fields)
         sizes = batch_sizes_of(batch_sizes)
-        program = Program.from_batch_sizes(config, sizes, steps_each=steps_each)
+        program = Program.from_batch_sizes(config, sizes, steps_each=steps_each or 4)
         check_batch_sizes(program, sizes)
     else:
         raise UsageError("nothing to run: give a program file, or --batch-sizes 1,10,3")
@@ -83,6 +93,7 @@ def command(
 def run(program: Program, device: Device, console: Console, as_json: bool) -> int:
     """Boot, run, judge, and say all three; returns the exit code."""
     check_program(program)
+    check_tokens(program)
     console.print(describe(program.config, device), soft_wrap=True)
     started = time.perf_counter()
     with Engine(program.config, device) as engine:
@@ -94,10 +105,11 @@ def run(program: Program, device: Device, console: Console, as_json: bool) -> in
             raise
         except Exception as error:
             console.print("".join(traceback.format_exception(error)), markup=False)
-            console.print(f"[red]the scheduler raised[/red] in step {len(engine.trace.steps) - 1}")
+            console.print(f"[red]the scheduler raised[/red] with {len(engine.trace.steps)} steps begun")
             return WRONG
-    if as_json:
-        sys.stdout.write(trace.to_json(indent=1) + "\n")
+        finally:
+            if as_json:
+                sys.stdout.write(engine.trace.to_json(indent=1) + "\n")
     return verdict(trace, answers(program, device), console)
 
 
@@ -108,7 +120,7 @@ def answers(program: Program, device: Device) -> Sequence[Answer]:
         return known
     plain = plain_program(program)
     with Engine(plain.config, device) as engine:
-        return answers_of(engine.run(plain))
+        return answers_of(program, engine.run(plain))
 
 
 def verdict(trace: Trace, right: Sequence[Answer], console: Console) -> int:
@@ -117,6 +129,9 @@ def verdict(trace: Trace, right: Sequence[Answer], console: Console) -> int:
     for case in wrong:
         console.print(f"[red]request {case.request}[/red]: {case.message}", soft_wrap=True)
     sizes = sorted(set(trace.decode_sizes))
+    sampled = sum(answer.tokens is None for answer in right)
+    if sampled:
+        console.print(f"{_requests(sampled)} sampled: that they ended is judged, their tokens aren't", soft_wrap=True)
     console.print(
         f"{len(trace.steps)} steps, decode batch sizes {', '.join(map(str, sizes)) or 'none'}; "
         f"{trace.tokens_streamed} tokens for {_requests(len(trace.requests))}: "

@@ -22,9 +22,23 @@ from harness.emulation.opaque import Node, Recording
 R = TypeVar("R")
 
 HOST_SYNCS = frozenset(
-    f"aten::{name}" for name in ("_local_scalar_dense", "item", "nonzero", "masked_select", "_unique2", "equal")
+    f"aten::{name}"
+    for name in (
+        "_local_scalar_dense",
+        "item",
+        "nonzero",
+        "masked_select",
+        "_unique2",
+        "unique_dim",
+        "unique_consecutive",
+        "bincount",
+        "equal",
+    )
 )
-"""Operations whose result, or its shape, must reach the host before the next launch."""
+"""Operations whose result, or its shape, must reach the host before the next launch.
+
+A copy to a CPU tensor by `Tensor.to` syncs too, but here every device is the CPU, so it can't be told from none.
+"""
 
 HOST_READS = ("tolist", "numpy", "cpu")
 """Methods of a tensor that read it on the host; on a CPU tensor they bypass the dispatcher."""
@@ -52,7 +66,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise CaptureError(func._schema.name)
         output = func(*args, **kwargs)
         if nodes is not None:
-            nodes.append(Node(func, args, kwargs, output))
+            nodes.append(Node.of(func, args, kwargs, output))
         return output
 
 
@@ -104,7 +118,11 @@ class EmulatedGraph:
                 output = run_once()
         finally:
             Recording.nodes = None
-        self.replay_plan = [(node, results) for node in nodes if (results := _results(node)) or _has_effect(node)]
+        self.replay_plan = [
+            (node, results)
+            for node in nodes
+            if not _reshapes(node) and ((results := _results(node)) or _has_effect(node))
+        ]
         return output
 
     def replay(self) -> None:
@@ -133,6 +151,11 @@ def _results(node: Node) -> list[tuple[int, torch.Tensor]]:
     return [
         (i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and _address(leaf) not in given
     ]
+
+
+def _reshapes(node: Node) -> bool:
+    """Whether the node changes only a tensor's shape, in place (`unsqueeze_`): done once, at capture, on the host."""
+    return torch.Tag.inplace_view in getattr(node.call, "tags", ())
 
 
 def _has_effect(node: Node) -> bool:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+import torch
 from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_map
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,12 +22,25 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of an emulated graph: a call, and what it returned at capture."""
+    """One node of an emulated graph: a call, and what it returned at capture.
+
+    Tensors are aliases of the captured ones, with their shape of then: an in-place view (`unsqueeze_`) may change that
+    of the captured tensor later.
+    """
 
     call: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     output: Any
+
+    @classmethod
+    def of(cls, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> "Node":
+        """The node of a call that was just made."""
+        return cls(call, *(tree_map(_alias, part) for part in (args, kwargs, output)))
+
+
+def _alias(leaf: Any) -> Any:
+    return leaf.detach() if isinstance(leaf, torch.Tensor) else leaf
 
 
 class Recording:
@@ -53,7 +68,7 @@ def opaque(kernel: Callable[P, R]) -> Callable[P, R]:
                 output = kernel(*args, **kwargs)
         finally:
             Recording.nodes = nodes
-        nodes.append(Node(kernel, args, kwargs, output))
+        nodes.append(Node.of(kernel, args, kwargs, output))
         return output
 
     return launch

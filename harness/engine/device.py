@@ -20,12 +20,13 @@ class Device(StrEnum):
 
     def prepare(self) -> None:
         """Make this process ready; raises UsageError where there is no such device."""
+        self.check()
         if self is Device.CPU:
             from harness import emulation
 
             emulation.install()
-            return
-        import torch
 
-        if not torch.cuda.is_available():
+    def check(self) -> None:
+        """Raise UsageError where there is no such device."""
+        if self is Device.CUDA and Device.auto() is not Device.CUDA:
             raise UsageError("no usable GPU for --device cuda: see `toggle-harness doctor`, or use --device cpu")

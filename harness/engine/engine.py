@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.errors import NoProgress
 from harness.errors import RefusedConfiguration, UsageError
 from harness.limits import check_program
-from harness.models import models_of
+from harness.models import check_tokens, models_of
 from harness.program import Abort, Drain, Flush, Operation, Program, Retract, Step, Submit
 from harness.trace import RequestTrace, Trace, TraceStep
 
 STALLED_ITERATIONS = 64
-"""Iterations without a token, chunks of a prefill aside, after which a drain with requests pending gives up."""
+"""Iterations with neither a prefill nor a token, with requests pending, after which a drain gives up."""
 
 
 class Engine:
@@ -24,6 +24,8 @@ class Engine:
     state after boot. `close` lets another engine boot in the same process; one at a time.
     """
 
+    _open: ClassVar["Engine | None"] = None
+
     def __init__(self, config: EngineConfig, device: Device) -> None:
         """Boot; raises RefusedConfiguration where the configuration can't be had, UsageError for a missing device."""
         if device is Device.CPU and config.attention_backend != "triton":
@@ -31,6 +33,8 @@ class Engine:
                 f"attention_backend {config.attention_backend} needs a GPU: the emulated device has triton's only"
             )
         models_of(config)
+        if Engine._open is not None:
+            raise RuntimeError("another engine is open in this process: close it first (SGLang's state is per process)")
         device.prepare()
         from harness.engine import v0_5_12 as release  # imports SGLang, which reads what `prepare` set
 
@@ -40,6 +44,8 @@ class Engine:
         self._session = release.Session(config, device.value)
         self._messages: list[Any] = []
         self.trace = Trace()
+        self.closed = False
+        Engine._open = self
 
     def __enter__(self) -> Self:
         return self
@@ -58,10 +64,12 @@ class Engine:
         if program.config != self.config:
             raise UsageError("the program's configuration isn't this engine's: boot an engine from program.config")
         check_program(program)
+        check_tokens(program)
         self.reset()
         self.watch(on_step)
         for operation in program.operations:
             self.execute(operation)
+        self.trace.idle = not self._messages and self._session.idle
         return self.trace
 
     def watch(self, on_step: Callable[[TraceStep], None] | None = None) -> None:
@@ -98,12 +106,17 @@ class Engine:
 
     def reset(self) -> None:
         """Back to the state after boot, whatever the last program left; proves it or raises ResetError."""
+        if self.closed:
+            raise RuntimeError("this engine is closed: boot another")
         self._messages.clear()
         self._session.reset()
 
     def close(self) -> None:
-        """Give back the scheduler's memory and process groups."""
-        self._session.close()
+        """Give back the scheduler's memory and process groups; again, nothing."""
+        if not self.closed:
+            self.closed = True
+            Engine._open = None
+            self._session.close()
 
     def _submit(self, submit: Submit) -> None:
         for prompt in submit.prompts():
@@ -112,26 +125,20 @@ class Engine:
             self._messages.append(self._release.requests.generate(submit, number, prompt))
 
     def _abort(self, number: int) -> None:
-        if number >= len(self.trace.requests):
-            raise UsageError(f"abort of request {number}: only {len(self.trace.requests)} were submitted before it")
         request = self.trace.requests[number]
         if request.finish_reason is None:
             request.aborted = True
             self._messages.append(self._release.requests.abort(number))
 
     def _drain(self) -> None:
-        stalled, patience = 0, STALLED_ITERATIONS + self._longest_prefill()
+        stalled = 0
         while self._messages or not self._session.idle:
             before = self.trace.tokens_streamed
             self._iterate()
-            stalled = 0 if self.trace.tokens_streamed > before else stalled + 1
-            if stalled > patience:
-                raise NoProgress(f"no token in {stalled} iterations, with requests pending")
-
-    def _longest_prefill(self) -> int:
-        """Iterations without a token that one request's chunked prefill takes."""
-        longest = max((len(request.prompt) for request in self.trace.requests), default=0)
-        return longest // self.config.chunked_prefill_size if self.config.chunked_prefill_size else 0
+            progressed = self.trace.tokens_streamed > before or self.trace.steps[-1].forward_mode == "EXTEND"
+            stalled = 0 if progressed else stalled + 1
+            if stalled > STALLED_ITERATIONS:
+                raise NoProgress(f"neither a prefill nor a token in {stalled} iterations, with requests pending")
 
     def _iterate(self) -> None:
         messages, self._messages = self._messages, []

@@ -8,11 +8,13 @@ from harness.configuration import EngineConfig, ModelPair, Worker
 from harness.engine.engine import Engine
 from harness.engine.errors import EngineError
 from harness.errors import UsageError
+from harness.limits import kv_tokens_needed
 from harness.models import BUILT_IN
 from harness.oracle import answers_of, closed_form, judge, plain_program
 from harness.program import Abort, Drain, Flush, Operation, Program, Retract, Step, Submit
 from harness.prompts import Prompt
 from harness.trace import Trace
+from tests.support.answers import right_answers
 
 V1 = EngineConfig()
 V2 = EngineConfig(worker=Worker.V2)
@@ -29,7 +31,7 @@ Boot = Callable[[EngineConfig], Engine]
 def run(boot: Boot, config: EngineConfig, *operations: Operation) -> Trace:
     program = Program(config=config, operations=operations)
     trace = boot(config).run(program)
-    assert judge(trace, closed_form(program) or []) == []
+    assert judge(trace, right_answers(program)) == []
     return trace
 
 
@@ -97,6 +99,27 @@ def test_abort_of_a_request_that_was_never_submitted(boot: Boot) -> None:
         run(boot, V1, Submit(), Abort(request=7))
 
 
+def test_the_smallest_kv_pool_that_is_admitted_is_enough(boot: Boot) -> None:
+    for page_size in (1, 16):
+        config = EngineConfig(worker=Worker.NONE, page_size=page_size, graphs=())
+        submit = Submit(prompt=Prompt(period=98, seed=0, length=100), max_new_tokens=20)
+        least = kv_tokens_needed(config, submit, prompt_length=100)
+        run(boot, config.model_copy(update={"kv_tokens": least}), submit, Drain())
+
+
+@pytest.mark.xdist_group("v1-graphs-float32")
+def test_a_token_id_that_the_target_does_not_have(boot: Boot) -> None:
+    with pytest.raises(UsageError, match="token id 300 in a prompt: the target's vocabulary ends at 255"):
+        boot(V1).run(Program(config=V1, operations=(Submit(prompt=(3, 300)),)))
+
+
+@pytest.mark.xdist_group("v1-graphs-float32")
+def test_a_program_without_a_drain_is_judged_as_far_as_it_got(boot: Boot) -> None:
+    trace = run(boot, V1, Submit(max_new_tokens=40), Step(count=2))
+    assert not trace.idle
+    assert trace.requests[0].finish_reason is None
+
+
 @pytest.mark.xdist_group("v1-graphs-float32")
 def test_the_engine_goes_on_after_the_scheduler_raised(boot: Boot) -> None:
     engine = boot(V1)
@@ -116,7 +139,7 @@ def test_the_engine_goes_on_after_the_scheduler_raised(boot: Boot) -> None:
     with pytest.raises(RuntimeError, match="reset the engine"):
         engine.execute(Step())
 
-    assert judge(engine.run(program), closed_form(program) or []) == []
+    assert judge(engine.run(program), right_answers(program)) == []
 
 
 def test_another_pair_is_judged_by_a_plain_run(boot: Boot) -> None:
@@ -126,7 +149,7 @@ def test_another_pair_is_judged_by_a_plain_run(boot: Boot) -> None:
     assert closed_form(program) is None
     trace = boot(config).run(program)
     plain = plain_program(program)
-    assert judge(trace, answers_of(boot(plain.config).run(plain))) == []
+    assert judge(trace, answers_of(program, boot(plain.config).run(plain))) == []
 
 
 @pytest.mark.xdist_group("v1-graphs-float32")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from harness.configuration import EngineConfig, Worker
 from harness.engine.engine import Engine
@@ -10,6 +11,7 @@ from harness.engine.errors import ResetError
 from harness.program import Program, Retract, Step, Submit
 from harness.prompts import Prompt
 from tests.support.random_programs import random_program
+from tests.support.reachable import reachable_tensors
 
 V1 = EngineConfig()
 V2 = EngineConfig(worker=Worker.V2)
@@ -40,6 +42,41 @@ def test_a_run_is_the_same_whatever_ran_before(boot: Boot, config: EngineConfig)
     first = engine.run(program).to_json()
     engine.run(Program(config=config, operations=(Submit(count=12, max_new_tokens=50), Step(count=9))))
     assert engine.run(program).to_json() == first
+
+
+@BOTH
+def test_no_tensor_remembers_a_program(boot: Boot, config: EngineConfig) -> None:
+    """Inputs and outputs of captured graphs, attention metadata, pools, futures: all as after boot."""
+    engine = boot(config)
+    engine.reset()
+    scheduler = engine._session.scheduler
+    before = {path: tensor.clone() for path, tensor in reachable_tensors(scheduler).items()}
+    engine.run(random_program(config, seed=3))
+    engine.reset()
+    after = reachable_tensors(scheduler)
+    changed = [path for path in before.keys() & after.keys() if not _same(before[path], after[path])]
+    assert changed == []
+    assert len(before) > 100
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+@pytest.mark.xdist_group("v1-graphs-float32")
+def test_one_engine_at_a_time(boot: Boot) -> None:
+    engine = boot(V1)
+    with pytest.raises(RuntimeError, match="another engine is open in this process: close it first"):
+        Engine(V2, engine.device)
+    assert len(engine.run(Program(config=V1, operations=(Submit(), Step(count=9)))).steps) == 9
+
+
+def test_a_closed_engine_says_so(boot: Boot) -> None:
+    engine = boot(EngineConfig(worker=Worker.NONE, graphs=()))
+    engine.close()
+    engine.close()
+    with pytest.raises(RuntimeError, match="this engine is closed"):
+        engine.reset()
 
 
 @pytest.mark.xdist_group("v1-graphs-float32")

@@ -7,11 +7,12 @@ import torch
 
 from harness.configuration import EngineConfig, Worker
 from harness.engine.engine import Engine
-from harness.engine.v0_5_12.reset import model_runners
-from harness.oracle import closed_form, judge
+from harness.engine.v0_5_12.buffers import model_runners
+from harness.oracle import judge
 from harness.program import Drain, Program, Step, Submit
 from harness.prompts import Prompt
 from tests.support.acceptance import compare_acceptance
+from tests.support.answers import right_answers
 
 CONFIGS = [
     pytest.param(EngineConfig(), id="v1", marks=pytest.mark.xdist_group("v1-graphs-float32")),
@@ -52,7 +53,7 @@ def test_one_zeroed_slot_of_the_target_changes_tokens(boot: Boot, config: Engine
     engine = boot(config)
     slots = prefill(engine)
     zero(engine, TARGET, slots[place])
-    assert len(judge(engine.trace, closed_form(finish(engine)) or [])) == 1
+    assert len(judge(engine.trace, right_answers(finish(engine)))) == 1
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -61,7 +62,7 @@ def test_a_zeroed_draft_cache_costs_acceptance_but_no_token(boot: Boot, config: 
     slots = prefill(engine)
     zero(engine, DRAFT, slots)
     program = finish(engine)
-    assert judge(engine.trace, closed_form(program) or []) == []
+    assert judge(engine.trace, right_answers(program)) == []
     compared = compare_acceptance(program, engine.trace)
     assert sum(row.seen for row in compared) < sum(row.expected for row in compared) / 2
 
@@ -71,5 +72,5 @@ def test_undamaged_it_is_right(boot: Boot, config: EngineConfig) -> None:
     engine = boot(config)
     prefill(engine)
     program = finish(engine)
-    assert judge(engine.trace, closed_form(program) or []) == []
+    assert judge(engine.trace, right_answers(program)) == []
     assert all(row.seen == row.expected for row in compare_acceptance(program, engine.trace))

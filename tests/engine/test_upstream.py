@@ -7,9 +7,10 @@ import pytest
 
 from harness.configuration import EngineConfig
 from harness.engine.engine import Engine
-from harness.oracle import closed_form, judge
+from harness.oracle import judge
 from harness.program import Program
 from tests.support.acceptance import compare_acceptance
+from tests.support.answers import right_answers
 
 UPSTREAM = Path(__file__).parents[2] / "cases/upstream"
 Boot = Callable[[EngineConfig], Engine]
@@ -21,7 +22,7 @@ def program_of(case: str) -> Program:
 
 def test_v2_outruns_a_stop_token(boot: Boot) -> None:
     program = program_of("v2-stop-token-outrun")
-    wrong = judge(boot(program.config).run(program), closed_form(program) or [])
+    wrong = judge(boot(program.config).run(program), right_answers(program))
     assert [case.message for case in wrong] == ["3 tokens, must end after 2 (stop)"]
 
 
@@ -29,7 +30,7 @@ def test_v2_outruns_a_stop_token(boot: Boot) -> None:
 def test_draft_extend_in_a_graph_costs_acceptance(boot: Boot, case: str, request_number: int) -> None:
     program = program_of(case)
     trace = boot(program.config).run(program)
-    assert judge(trace, closed_form(program) or []) == []
+    assert judge(trace, right_answers(program)) == []
     less = [row for row in compare_acceptance(program, trace) if row.seen != row.expected]
     assert {row.request for row in less} == {request_number}
     assert all(row.seen < row.expected for row in less)

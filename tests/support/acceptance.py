@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from harness.oracle import accepted, family
-from harness.program import Program, Submit
+from harness.program import Program
 from harness.trace import Trace
 
 
@@ -18,8 +18,7 @@ class Compared(NamedTuple):
 
 def compare_acceptance(program: Program, trace: Trace) -> list[Compared]:
     """Every spec step of every request but its last: how far a run reaches past the end is the worker's business."""
-    submits = [operation for operation in program.operations if isinstance(operation, Submit)]
-    prompts = [prompt for submit in submits for prompt in family(submit)]
+    prompts = [prompt for submit in program.submits for prompt in family(submit)]
     produced = [0] * len(prompts)
     compared = []
     for step in trace.steps:

@@ -4,6 +4,7 @@ from harness.configuration import EngineConfig, Worker
 
 WORKERS = {
     "none": {"worker": Worker.NONE},
+    "none-overlap": {"worker": Worker.NONE, "overlap": True},
     "v1": {"worker": Worker.V1},
     "V2": {"worker": Worker.V2},
     "V2-page-4": {"worker": Worker.V2, "page_size": 4},

@@ -13,6 +13,8 @@ HOST_SYNCS: dict[str, Callable[[torch.Tensor], object]] = {
     "boolean mask": lambda tensor: tensor[tensor > 0],
     "assignment of several values by mask": lambda tensor: tensor.__setitem__(tensor > 0, tensor * 2),
     "unique": lambda tensor: torch.unique(tensor),
+    "unique consecutive": lambda tensor: torch.unique_consecutive(tensor),
+    "bincount": lambda tensor: torch.bincount(tensor.to(torch.int64)),
 }
 
 ALLOWED: dict[str, Callable[[torch.Tensor], object]] = {

@@ -45,7 +45,8 @@ def _stops_late(config: EngineConfig, submit: Submit) -> bool:
 
 
 def _any_submit(rng: Random, most: int) -> Submit:
-    period = rng.randint(4, 40)
+    # A period as long as prompt and output together keeps every KV entry of the request live to its end.
+    period = rng.choice([rng.randint(4, 40), rng.randint(60, 128)])
     prompt = Prompt(period=period, seed=rng.randrange(100), length=period + rng.randint(2, 12))
     stop_token = rng.choice([None, prompt.sequence(prompt.length + 6)[-1]])
     return Submit(

@@ -36,6 +36,11 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ("run --batch-sizes 1 --device cpu --attention-backend flashinfer", "flashinfer needs a GPU"),
         ("run /no/program.json", "/no/program.json: No such file or directory"),
         ("run /no/program.json --worker v1", "a program file brings its own configuration"),
+        ("run --batch-sizes 1,1,1,1,1,1,1,1,1,1 --steps-each 15", "more than context_length 512 leaves"),
+        ("run /no/program.json --topk 0", "a program file brings its own configuration"),
+        ("run /no/program.json --steps-each 3", "a program file brings its own configuration"),
+        ("run --batch-sizes 1 --max-running-requests 0", "max_running_requests: Input should be greater than 0"),
+        ("bench steps --device cuda", "no usable GPU for --device cuda"),
         ("bench steps --pairs 0", "Invalid value for '--pairs'"),
     ],
 )

@@ -13,6 +13,10 @@ def test_defaults_of_each_worker() -> None:
     assert EngineConfig(worker=Worker.NONE).verified_tokens == 1
 
 
+def test_captured_sizes_default_to_those_that_may_run() -> None:
+    assert EngineConfig(max_running_requests=5).graphs == (1, 2, 4)
+
+
 @pytest.mark.parametrize(("topk", "steps", "expected"), [(1, 3, 4), (1, 7, 8), (2, 3, 8), (4, 1, 5), (8, 3, 32)])
 def test_draft_tokens_default_to_what_the_tree_holds(topk: int, steps: int, expected: int) -> None:
     assert EngineConfig(topk=topk, steps=steps).verified_tokens == expected
@@ -27,6 +31,7 @@ def test_draft_tokens_default_to_what_the_tree_holds(topk: int, steps: int, expe
         ({"topk": 4, "steps": 1, "draft_tokens": 16}, "draft_tokens=16 doesn't fit"),
         ({"topk": 1, "steps": 3, "draft_tokens": 3}, "draft_tokens must be steps"),
         ({"graphs": (4, 2)}, "graphs must be increasing"),
+        ({"graphs": (32,)}, "graphs to 32 with max_running_requests=16"),
         ({"page_size": 0}, "greater than 0"),
         ({"dtype": "int8"}, "'float32', 'bfloat16' or 'float16'"),
         ({"pages": 1}, "Extra inputs"),

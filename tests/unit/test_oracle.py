@@ -3,7 +3,7 @@
 import pytest
 
 from harness.configuration import EngineConfig, ModelPair, Worker
-from harness.oracle import Answer, accepted, closed_form, judge, plain_program
+from harness.oracle import SAMPLED, Answer, accepted, answers_of, closed_form, judge, plain_program
 from harness.program import Abort, Drain, Program, Step, Submit
 from harness.prompts import EOS_TOKEN, Prompt, proposable
 from harness.trace import RequestTrace, Trace
@@ -41,10 +41,28 @@ def test_end_of_sequence() -> None:
     assert len(ignoring.tokens) == place + 10
 
 
-@pytest.mark.parametrize("submit", [{"prompt": (1, 2, 3)}, {"temperature": 1.0}])
-def test_no_closed_form(submit: dict[str, object]) -> None:
-    assert answers(**submit) is None
+def test_no_closed_form() -> None:
+    assert answers(prompt=(1, 2, 3)) is None
     assert answers(EngineConfig(models=ModelPair(target="/a"))) is None
+
+
+def test_of_a_sampled_request_only_its_end_is_judged() -> None:
+    assert answers(temperature=1.0) == [SAMPLED]
+    for reason, wrong in (("length", 0), ("stop", 0), ("abort", 1), (None, 1)):
+        request = RequestTrace(0, (1,), output=[250, 3], finish_reason=reason)
+        assert len(judge(Trace(requests=[request], idle=True), [SAMPLED])) == wrong
+
+
+def test_answers_of_a_plain_run() -> None:
+    program = Program(operations=(Submit(prompt=(1, 2)), Submit(prompt=(1, 2), count=2, temperature=0.7), Drain()))
+    requests = [RequestTrace(number, (1, 2), output=[7], finish_reason="length") for number in range(3)]
+    assert answers_of(program, Trace(requests=requests)) == [Answer((7,), "length"), SAMPLED, SAMPLED]
+
+
+def test_a_request_that_still_runs_when_the_program_ends_is_judged_as_far_as_it_got() -> None:
+    answer = [Answer((5, 6, 7), "length")]
+    for output, wrong in (([5, 6], 0), ([5, 9], 1)):
+        assert len(judge(Trace(requests=[RequestTrace(0, (1,), output=output)], idle=False), answer)) == wrong
 
 
 def test_accepted_counts_leading_proposable_tokens() -> None:
@@ -78,5 +96,5 @@ def test_plain_program_keeps_requests_only() -> None:
 )
 def test_judge(output: list[int], reason: str | None, aborted: bool, message: str | None) -> None:
     request = RequestTrace(0, (1,), output=output, finish_reason=reason, aborted=aborted)
-    wrong = judge(Trace(requests=[request]), [Answer((5, 6, 7), "length")])
+    wrong = judge(Trace(requests=[request], idle=True), [Answer((5, 6, 7), "length")])
     assert [case.message for case in wrong] == ([message] if message else [])

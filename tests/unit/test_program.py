@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from harness.configuration import EngineConfig, ModelPair, Worker
@@ -36,6 +38,27 @@ def test_repr_is_valid_python() -> None:
     assert repr(Program(operations=(Submit(), Drain()))) == "Program(operations=(Submit(), Drain()))"
 
 
+PROMPTS = st.builds(
+    lambda period, seed, extra: Prompt(period=period, seed=seed, length=period + extra),
+    st.integers(4, 128),
+    st.integers(0, 10**6),
+    st.integers(2, 60),
+)
+OPERATIONS = st.one_of(
+    st.builds(Submit, count=st.integers(1, 20), prompt=PROMPTS | st.lists(st.integers(0, 255), min_size=1).map(tuple)),
+    st.builds(Submit, prompt=PROMPTS, stop_token=st.integers(0, 255), max_new_tokens=st.integers(1, 99)),
+    st.builds(Step, count=st.integers(1, 99)),
+    st.builds(Abort, request=st.integers(0, 99)),
+    st.sampled_from([Retract(), Flush(), Drain()]),
+)
+
+
+@given(st.builds(Program, operations=st.lists(OPERATIONS, max_size=6).map(tuple)))
+def test_any_program_survives_json_and_repr(program: Program) -> None:
+    assert Program.from_json(program.to_json()) == program
+    assert eval(repr(program)) == program
+
+
 def test_immutable_and_hashable() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         EVERYTHING.operations = ()  # type: ignore[misc]
@@ -47,7 +70,8 @@ def test_immutable_and_hashable() -> None:
     [
         ("{", "not JSON: Expecting property name"),
         ("[1]", "not a program: expected an object"),
-        ('{"version": 2, "program": {}}', "program version 2 isn't 1, the one this harness reads: update the harness"),
+        ('{"version": 2, "program": {}}', "program version 2 isn't 1, the one that this harness reads"),
+        ('{"version": 1, "program": ' + "[" * 100_000, "not a program: nested too deeply"),
         ('{"version": 1, "program": {"operation": []}}', "operation: Extra inputs are not permitted"),
         ('{"version": 1, "program": {"operations": [{"op": "stop"}]}}', "operations.0: Input tag 'stop'"),
         (

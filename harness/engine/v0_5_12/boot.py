@@ -32,18 +32,19 @@ def boot(config: EngineConfig, device: str) -> Any:
     # Its thread would keep a closed scheduler's memory alive, and kill a process that pauses between steps.
     scheduler_module.create_scheduler_watchdog = lambda *_, **__: None
     try:
-        with _quiet(), _float32_operators(config, device):
+        with _quiet():
             args = server_args.ServerArgs(**server_arguments(config, device))
             args.check_server_args()
+    except (ValueError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RefusedConfiguration(f"SGLang refuses this configuration: {reason}") from error
+    try:
+        with _quiet(), _float32_operators(config, device):
             ports = server_args.PortArgs.init_new(args)
             _remove_socket_files(ports)
             server_args.set_global_server_args_for_scheduler(args)
             scheduler_module.load_plugins()
             return scheduler_module.Scheduler(args, ports, *[0] * 6, None)
-    except (ValueError, AssertionError, NotImplementedError) as error:
-        shut_down()
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RefusedConfiguration(f"SGLang refuses this configuration: {reason}") from error
     except BaseException:
         shut_down()
         raise

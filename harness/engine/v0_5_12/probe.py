@@ -60,7 +60,7 @@ class Probe:
             request.retractions = retractions
             if reason is not None:
                 request.finish_reason = reason["type"]
-            self._streamed[number] = len(ids)
+            self._streamed[number] = self._streamed.get(number, 0) + len(ids)
 
     def abort_output(self, rid: str) -> None:
         """An `AbortReq` to the tokenizer: the request ended without having run, or out of memory."""

@@ -8,6 +8,7 @@ import torch
 
 from harness.engine.errors import ResetError
 from harness.engine.v0_5_12.boot import SCHEDULER
+from harness.engine.v0_5_12.buffers import attention_backends, model_runners, persistent_buffers
 
 
 class BootState:
@@ -15,20 +16,24 @@ class BootState:
 
     def __init__(self, scheduler: Any) -> None:
         self._scheduler = scheduler
-        self._captured_buffers = [(buffer, buffer.clone()) for buffer in _graph_buffers(scheduler)]
         _clear_memory(scheduler)
+        self._buffers = [(buffer, buffer.clone()) for buffer in persistent_buffers(scheduler)]
+        self._metadata = [(backend, backend.forward_metadata) for backend in attention_backends(scheduler)]
         self._facts = _facts(scheduler)
 
     def restore(self) -> None:
-        """Drop all requests and clear pools, caches and queues; raises ResetError where something differs from boot.
+        """Drop all requests and clear pools, caches and queues; raises ResetError where a fact differs from boot.
 
-        Memory contents are restored too (KV pools and request table zeroed, inputs of captured graphs as at capture):
-        what an earlier program left in a slot must not decide how the next one fails.
+        Memory contents are restored too (KV pools and request table zeroed; inputs and outputs of captured graphs and
+        metadata of attention backends as at boot): what an earlier program left behind must not decide how the next
+        one fails.
         """
         _drop_requests(self._scheduler)
         _clear_memory(self._scheduler)
-        for buffer, content in self._captured_buffers:
+        for buffer, content in self._buffers:
             buffer.copy_(content)
+        for backend, metadata in self._metadata:
+            backend.forward_metadata = metadata
         importlib.import_module("sglang.srt.utils").set_random_seed(self._scheduler.random_seed)
         facts = _facts(self._scheduler)
         differing = [
@@ -44,6 +49,7 @@ def _drop_requests(scheduler: Any) -> None:
     scheduler.running_batch = batch(reqs=[], batch_is_full=False)
     scheduler.cur_batch = scheduler.last_batch = scheduler.chunked_req = None
     scheduler._chunked_req_scheduled_last_iter = False
+    vars(scheduler).pop("adder", None)  # of the last prefill, with its batch
     scheduler._pending_flush = None
     scheduler._engine_paused = False
     scheduler.forward_ct = 0
@@ -51,9 +57,17 @@ def _drop_requests(scheduler: Any) -> None:
     scheduler.new_token_ratio = scheduler.init_new_token_ratio
     if scheduler.enable_overlap:
         scheduler.result_queue = deque()
-        scheduler.future_map.future_ct = 0
         scheduler.batch_record_buf = [None] * 2
         scheduler.batch_record_ct = 0
+        _forget_futures(scheduler.future_map)
+
+
+def _forget_futures(future_map: Any) -> None:
+    """`FutureMap` (managers/overlap_utils.py): results in flight, in buffers that V2 makes with its first result."""
+    future_map.future_ct = 0
+    for value in vars(future_map).values():
+        if isinstance(value, torch.Tensor):
+            value.zero_()
 
 
 def _clear_memory(scheduler: Any) -> None:
@@ -74,6 +88,7 @@ def _facts(scheduler: Any) -> dict[str, Any]:
         scheduler.req_to_token_pool,
     )
     free = allocator.free_pages
+    cached = None if tree.is_chunk_cache() else tree.total_size()
     return {
         "free pages": (free.numel(), bool((free == torch.arange(1, free.numel() + 1, device=free.device)).all())),
         "pages to release": (
@@ -83,11 +98,7 @@ def _facts(scheduler: Any) -> dict[str, Any]:
         ),
         "free request rows": list(rows.free_slots),
         "request table entries set": int(rows.req_to_token.count_nonzero()),
-        "cached tokens": (
-            tree.evictable_size(),
-            tree.protected_size(),
-            None if tree.is_chunk_cache() else tree.total_size(),
-        ),
+        "cached tokens": (tree.evictable_size(), tree.protected_size(), cached),
         "waiting requests": len(scheduler.waiting_queue),
         "running requests": len(scheduler.running_batch.reqs),
         "grammar queue": len(scheduler.grammar_manager.grammar_queue),
@@ -96,21 +107,3 @@ def _facts(scheduler: Any) -> dict[str, Any]:
         "new token ratio": scheduler.new_token_ratio,
         "fully idle": scheduler.is_fully_idle(),
     }
-
-
-def model_runners(scheduler: Any) -> list[Any]:
-    """The target's `ModelRunner`, and the draft's where there is one."""
-    runners = [scheduler.tp_worker.model_runner]
-    worker = scheduler.draft_worker
-    if worker is not None:
-        runners.append(worker.model_runner if hasattr(worker, "model_runner") else worker.draft_worker.draft_runner)
-    return runners
-
-
-def _graph_buffers(scheduler: Any) -> list[torch.Tensor]:
-    pool = importlib.import_module("sglang.srt.model_executor.input_buffers")._forward_input_buffer_pool
-    buffers = list(pool.values())
-    for runner in model_runners(scheduler):
-        backend = runner.attn_backend
-        buffers += [value for name, value in vars(backend).items() if name.startswith("cuda_graph_")]
-    return [buffer for buffer in buffers if isinstance(buffer, torch.Tensor)]

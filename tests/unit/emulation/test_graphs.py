@@ -57,6 +57,22 @@ def test_views_of_captured_tensors_follow() -> None:
     assert output.tolist() == (torch.arange(6.0) + 10).view(2, 3).t().reshape(-1)[1:4].tolist()
 
 
+def test_in_place_views_happen_once() -> None:
+    source = torch.arange(4.0)
+    graph = EmulatedGraph()
+
+    def run_once() -> torch.Tensor:
+        doubled = source * 2
+        doubled.unsqueeze_(0)
+        return doubled.t_() + 1
+
+    output = graph.capture(run_once)
+    for offset in (10, 20):
+        source.copy_(torch.arange(4.0) + offset)
+        graph.replay()
+        assert output.tolist() == [[2 * (value + offset) + 1] for value in range(4)]
+
+
 def test_in_place_operations_are_replayed() -> None:
     buffer, source = torch.zeros(4), torch.arange(4.0)
     graph = EmulatedGraph()
