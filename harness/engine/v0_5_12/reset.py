@@ -49,7 +49,8 @@ def _drop_requests(scheduler: Any) -> None:
     scheduler.running_batch = batch(reqs=[], batch_is_full=False)
     scheduler.cur_batch = scheduler.last_batch = scheduler.chunked_req = None
     scheduler._chunked_req_scheduled_last_iter = False
-    vars(scheduler).pop("adder", None)  # of the last prefill, with its batch
+    for of_last_prefill in ("adder", "can_run_list"):
+        vars(scheduler).pop(of_last_prefill, None)
     scheduler._pending_flush = None
     scheduler._engine_paused = False
     scheduler.forward_ct = 0
