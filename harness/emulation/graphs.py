@@ -62,7 +62,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         nodes = Recording.nodes
-        if nodes is not None and _syncs(func._schema.name, args):
+        if nodes is not None and _syncs(func, args, kwargs):
             raise CaptureError(func._schema.name)
         output = func(*args, **kwargs)
         if nodes is not None:
@@ -70,9 +70,12 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return output
 
 
-def _syncs(operation: str, args: tuple[Any, ...]) -> bool:
+def _syncs(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    operation = func._schema.name
     if operation in HOST_SYNCS:
         return True
+    if operation == "aten::repeat_interleave":  # how long the result is, only the counts' sum tells
+        return isinstance(args[-1], torch.Tensor) and kwargs.get("output_size") is None
     # A boolean mask as index becomes positions on the host, but for filling with one value (masked_fill).
     masked = operation in ("aten::index", "aten::index_put_", "aten::index_put") and any(
         isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) for index in args[1]
