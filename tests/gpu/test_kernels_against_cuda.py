@@ -25,7 +25,8 @@ from tests.unit.emulation.drafts import (
     random_verification,
     verification_outputs,
 )
-from tests.unit.emulation.launches import CASES, Case, Launch
+from tests.unit.emulation.launch_cases import CASES, Case
+from tests.unit.emulation.launches import Launch
 
 TREES = 1000
 BATCHES = 1000
