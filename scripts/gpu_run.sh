@@ -17,7 +17,7 @@ part() { # part NAME SECONDS COMMAND...: run a part with a time limit and keep i
   local name=$1 seconds=$2 started=$SECONDS
   shift 2
   echo "=== $name: $*"
-  timeout "$seconds" "$@" 2>&1 | tee "$out/$name.log" | tail -n "${TAIL:-25}"
+  timeout --signal INT --kill-after 20 "$seconds" "$@" 2>&1 | tee "$out/$name.log" | tail -n "${TAIL:-25}"
   echo "=== $name: exit code ${PIPESTATUS[0]}, $((SECONDS - started)) s"
 }
 
@@ -30,7 +30,7 @@ date -u +"%Y-%m-%d %H:%M UTC"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
-pytest=(python3 -m pytest -q -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
+pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
 for name in ${PARTS:-main-job bench kernels answers}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 ;;
