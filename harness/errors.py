@@ -6,7 +6,7 @@ class UsageError(Exception):
 
 
 class MalformedProgram(UsageError):
-    """A program that isn't valid JSON, isn't a program, or is of a newer version."""
+    """A program that isn't valid JSON, isn't a program, or is of another version."""
 
 
 class RefusedConfiguration(UsageError):

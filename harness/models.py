@@ -33,9 +33,14 @@ def models_of(config: EngineConfig) -> ModelPair:
     return pair
 
 
-def check_tokens(program: Program) -> None:
-    """Raise UsageError for a token id that the target doesn't have; on a GPU it would poison the process."""
-    size = _configuration_of(models_of(program.config).target).get("vocab_size")
+def vocabulary_size(config: EngineConfig) -> int | None:
+    """Number of token ids of the target, where its config.json says; raises RefusedConfiguration as `models_of`."""
+    size: int | None = _configuration_of(models_of(config).target).get("vocab_size")
+    return size
+
+
+def check_tokens(program: Program, size: int | None) -> None:
+    """Raise UsageError for a token id outside a vocabulary of `size`; on a GPU it would poison the process."""
     if size is None:
         return
     for submit in program.submits:

@@ -1,7 +1,7 @@
 """The right answer to every request of a program, and the judgement of a trace by it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from harness.configuration import EngineConfig, Worker
 from harness.limits import output_limit
@@ -43,14 +43,8 @@ def closed_form(program: Program) -> list[Answer] | None:
     return [
         SAMPLED if submit.temperature else answer_to(program.config, submit, prompt)
         for submit in program.submits
-        for prompt in family(submit)
+        for prompt in submit.family()
     ]
-
-
-def family(submit: Submit) -> Iterator[Prompt]:
-    """The prompt of each of the submitted requests."""
-    assert isinstance(submit.prompt, Prompt)
-    return (replace(submit.prompt, seed=submit.prompt.seed + i) for i in range(submit.count))
 
 
 def answer_to(config: EngineConfig, submit: Submit, prompt: Prompt) -> Answer:

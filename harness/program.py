@@ -56,8 +56,14 @@ class Submit(Value):
     def prompts(self) -> list[tuple[int, ...]]:
         """The token ids of each of the `count` prompts."""
         if isinstance(self.prompt, Prompt):
-            return [replace(self.prompt, seed=self.prompt.seed + i).tokens() for i in range(self.count)]
+            return [prompt.tokens() for prompt in self.family()]
         return [self.prompt] * self.count
+
+    def family(self) -> list[Prompt]:
+        """The `Prompt` of each of the `count` requests; raises TypeError where the prompt is token ids."""
+        if not isinstance(self.prompt, Prompt):
+            raise TypeError("a prompt given as token ids has no family of seeds")
+        return [replace(self.prompt, seed=self.prompt.seed + i) for i in range(self.count)]
 
 
 class Step(Value):

@@ -17,7 +17,7 @@ from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.errors import UsageError
 from harness.limits import check_batch_sizes, check_program
-from harness.models import check_tokens
+from harness.models import check_tokens, vocabulary_size
 from harness.oracle import Answer, answers_of, closed_form, judge, plain_program
 from harness.program import Program
 from harness.report.table import TraceTable
@@ -93,7 +93,7 @@ def command(
 def run(program: Program, device: Device, console: Console, as_json: bool) -> int:
     """Boot, run, judge, and say all three; returns the exit code."""
     check_program(program)
-    check_tokens(program)
+    check_tokens(program, vocabulary_size(program.config))
     console.print(describe(program.config, device), soft_wrap=True)
     started = time.perf_counter()
     with Engine(program.config, device) as engine:

@@ -78,7 +78,7 @@ def adapt_triton() -> None:
 
 
 def adapt_sglang() -> None:
-    """Put the GPU's path back; imports SGLang's scheduler (13 to 19 s)."""
+    """Put the GPU's path back; imports SGLang's scheduler, which takes most of a start."""
     with warnings.catch_warnings(action="ignore"):  # of hardware that isn't there
         importlib.import_module("sglang.srt.managers.scheduler")
     for module, answers in GPU_PATHS.items():

@@ -9,7 +9,7 @@ from harness.engine.device import Device
 from harness.engine.errors import NoProgress
 from harness.errors import RefusedConfiguration, UsageError
 from harness.limits import check_program
-from harness.models import check_tokens, models_of
+from harness.models import check_tokens, vocabulary_size
 from harness.program import Abort, Drain, Flush, Operation, Program, Retract, Step, Submit
 from harness.trace import RequestTrace, Trace, TraceStep
 
@@ -32,7 +32,7 @@ class Engine:
             raise RefusedConfiguration(
                 f"attention_backend {config.attention_backend} needs a GPU: the emulated device has triton's only"
             )
-        models_of(config)
+        self._vocabulary_size = vocabulary_size(config)
         if Engine._open is not None:
             raise RuntimeError("another engine is open in this process: close it first (SGLang's state is per process)")
         device.prepare()
@@ -64,7 +64,7 @@ class Engine:
         if program.config != self.config:
             raise UsageError("the program's configuration isn't this engine's: boot an engine from program.config")
         check_program(program)
-        check_tokens(program)
+        check_tokens(program, self._vocabulary_size)
         self.reset()
         self.watch(on_step)
         for operation in program.operations:

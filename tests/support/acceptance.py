@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from harness.oracle import accepted, family
+from harness.oracle import accepted
 from harness.program import Program
 from harness.trace import Trace
 
@@ -18,7 +18,7 @@ class Compared(NamedTuple):
 
 def compare_acceptance(program: Program, trace: Trace) -> list[Compared]:
     """Every spec step of every request but its last: how far a run reaches past the end is the worker's business."""
-    prompts = [prompt for submit in program.submits for prompt in family(submit)]
+    prompts = [prompt for submit in program.submits for prompt in submit.family()]
     produced = [0] * len(prompts)
     compared = []
     for step in trace.steps:

@@ -3,7 +3,7 @@
 from random import Random
 
 from harness.configuration import EngineConfig, Worker
-from harness.oracle import answer_to, family
+from harness.oracle import answer_to
 from harness.program import Abort, Drain, Flush, Operation, Program, Retract, Step, Submit
 from harness.prompts import Prompt
 
@@ -37,7 +37,7 @@ def _submit(config: EngineConfig, rng: Random, most: int) -> Submit:
 
 def _stops_late(config: EngineConfig, submit: Submit) -> bool:
     """Whether SGLang's V2 answers wrong, and aborts must be kept off too: cases/upstream/v2-stop-token-outrun."""
-    answers = [answer_to(config, submit, prompt) for prompt in family(submit)]
+    answers = [answer_to(config, submit, prompt) for prompt in submit.family()]
     return any(
         answer.finish_reason == "stop" and submit.max_new_tokens - len(answer.tokens) <= config.steps
         for answer in answers

@@ -9,7 +9,7 @@ import torch
 
 from harness.configuration import EngineConfig, ModelPair, Worker
 from harness.errors import RefusedConfiguration, UsageError
-from harness.models import BUILT_IN, check_tokens, models_of
+from harness.models import BUILT_IN, check_tokens, models_of, vocabulary_size
 from harness.program import Program, Submit
 
 
@@ -70,5 +70,5 @@ def test_a_draft_that_is_no_eagle3(pair: ModelPair) -> None:
 
 def test_token_ids_beyond_the_vocabulary() -> None:
     with pytest.raises(UsageError, match="token id 256 in a prompt: the target's vocabulary ends at 255"):
-        check_tokens(Program(operations=(Submit(prompt=(0, 256)),)))
-    check_tokens(Program(operations=(Submit(prompt=(0, 255)),)))
+        check_tokens(Program(operations=(Submit(prompt=(0, 256)),)), vocabulary_size(EngineConfig()))
+    check_tokens(Program(operations=(Submit(prompt=(0, 255)),)), vocabulary_size(EngineConfig()))

@@ -21,14 +21,14 @@ def draft_worker(scheduler: Any) -> Any:
 
 
 def attention_backends(scheduler: Any) -> list[Any]:
-    """Every attention backend that keeps metadata between calls: of the models, of draft steps, of draft extend."""
+    """Every attention backend: of the models, of draft extend, of all draft steps and of each."""
     draft = draft_worker(scheduler)
     backends = [runner.attn_backend for runner in model_runners(scheduler)]
     for name in ("draft_attn_backend", "draft_extend_attn_backend"):
         backend = getattr(draft, name, None)
         if backend is not None:
             backends += [backend, *getattr(backend, "attn_backends", ())]
-    return [backend for backend in backends if hasattr(backend, "forward_metadata")]
+    return backends
 
 
 def persistent_buffers(scheduler: Any) -> list[torch.Tensor]:
@@ -50,7 +50,4 @@ def _owners(scheduler: Any) -> Iterator[Any]:
     ]
     for runner in filter(None, graph_runners):
         yield from (runner, runner.buffers, *runner.output_buffers.values())
-    for name in ("draft_attn_backend", "draft_extend_attn_backend"):
-        if getattr(draft, name, None) is not None:
-            yield getattr(draft, name)  # v1's and V2's multi-step backend keeps indices of its own
     yield from attention_backends(scheduler)

@@ -18,7 +18,11 @@ class BootState:
         self._scheduler = scheduler
         _clear_memory(scheduler)
         self._buffers = [(buffer, buffer.clone()) for buffer in persistent_buffers(scheduler)]
-        self._metadata = [(backend, backend.forward_metadata) for backend in attention_backends(scheduler)]
+        self._metadata = [
+            (backend, backend.forward_metadata)
+            for backend in attention_backends(scheduler)
+            if hasattr(backend, "forward_metadata")
+        ]
         self._facts = _facts(scheduler)
 
     def restore(self) -> None:
