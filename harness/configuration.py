@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 
 
 class Value(BaseModel):
@@ -48,6 +48,24 @@ class ModelPair(Value):
         return [(name, value and str(value)) for name, value in super().__repr_args__()]
 
 
+class Toggle(Value):
+    """The fixed toggle (`harness.toggle`): when it decodes plainly, and how.
+
+    Speculation is off above `threshold` requests in the decode batch, and on again at `threshold - hysteresis` or
+    fewer.
+    """
+
+    threshold: PositiveInt
+    hysteresis: NonNegativeInt = 0
+    strategy: Literal["warm"] = "warm"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.hysteresis >= self.threshold:
+            raise ValueError(f"hysteresis {self.hysteresis} must be smaller than threshold {self.threshold}")
+        return self
+
+
 CAPTURED_SIZES = (1, 2, 4, 8, 16)
 """Batch sizes, in requests, whose graphs are captured by default, as far as that many requests may run."""
 
@@ -77,6 +95,7 @@ class EngineConfig(Value):
     radix_cache: bool = True
     random_seed: int = 1234
     models: ModelPair | None = None
+    toggle: Toggle | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -92,6 +111,8 @@ class EngineConfig(Value):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.toggle is not None and not self.speculative:
+            raise ValueError("a toggle needs speculation to switch: use worker v1 or v2, or leave the toggle out")
         if self.worker is Worker.V1 and self.overlap:
             raise ValueError("worker v1 has no overlap scheduling: set overlap=False, or use worker v2")
         if self.worker is Worker.V2 and not self.overlap:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 VERSION = 1
@@ -51,6 +52,11 @@ class TraceStep:
         """Whether this was a spec step: a verify of more than the root of each request's tree."""
         return self.forward_mode == "TARGET_VERIFY" and self.tokens_in > self.batch_size
 
+    @property
+    def plain(self) -> bool:
+        """Whether this was a plain step: one token for each request, nothing drafted."""
+        return self.forward_mode in ("DECODE", "TARGET_VERIFY") and self.tokens_in == self.batch_size
+
 
 @dataclass(slots=True)
 class RequestTrace:
@@ -87,6 +93,13 @@ class Trace:
     def tokens_streamed(self) -> int:
         """Tokens streamed so far, over all requests."""
         return sum(len(request.output) for request in self.requests)
+
+    @property
+    def switches(self) -> tuple[int, int]:
+        """How often a plain step followed a spec step, and a spec step a plain one; prefills between don't matter."""
+        modes = [step.spec for step in self.decode_steps()]
+        pairs = list(pairwise(modes))
+        return pairs.count((True, False)), pairs.count((False, True))
 
     def decode_steps(self) -> Iterable[TraceStep]:
         """Spec and plain steps, without prefills and idle iterations."""

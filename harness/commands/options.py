@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from harness.configuration import EngineConfig, ModelPair, Worker
+from harness.configuration import EngineConfig, ModelPair, Toggle, Worker
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
 from harness.program import Program, first_problem
@@ -53,6 +53,9 @@ RadixOption = Annotated[
 ]
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
+ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm.")]
+ThresholdOption = Annotated[int | None, option("Running requests up to which the toggle speculates.")]
+HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
 
 
 def configuration(graphs: bool | None, target: Path | None, draft: Path | None, **fields: Any) -> EngineConfig:
@@ -68,6 +71,19 @@ def configuration(graphs: bool | None, target: Path | None, draft: Path | None, 
         return EngineConfig(**given)
     except ValidationError as error:
         raise RefusedConfiguration(first_problem(error)) from None
+
+
+def toggle_of(strategy: str | None, threshold: int | None, hysteresis: int | None) -> Toggle | None:
+    """The toggle of the options given; raises RefusedConfiguration naming what is missing or doesn't fit."""
+    given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
+    if strategy is None and (threshold, hysteresis) != (None, None):
+        raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm")
+    if strategy is not None and threshold is None:
+        raise RefusedConfiguration("--toggle needs --threshold: the running requests up to which it speculates")
+    try:
+        return None if strategy is None else Toggle(**{k: v for k, v in given.items() if v is not None})
+    except ValidationError as error:
+        raise RefusedConfiguration(f"toggle: {first_problem(error)}") from None
 
 
 def read_program(path: Path) -> Program:

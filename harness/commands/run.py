@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from harness.commands import options
-from harness.commands.options import DeviceChoice, batch_sizes_of, configuration, read_program
+from harness.commands.options import DeviceChoice, batch_sizes_of, configuration, read_program, toggle_of
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine
@@ -53,6 +53,9 @@ def command(
     radix_cache: options.RadixOption = None,
     target: options.TargetOption = None,
     draft: options.DraftOption = None,
+    toggle: options.ToggleOption = None,
+    threshold: options.ThresholdOption = None,
+    hysteresis: options.HysteresisOption = None,
 ) -> int:
     """Run a program on SGLang's real scheduler, showing each step, and check every token.
 
@@ -74,14 +77,14 @@ def command(
         "radix_cache": radix_cache,
     }
     if program_file is not None:
-        others = (batch_sizes, steps_each, target, draft, graphs, *fields.values())
+        others = (batch_sizes, steps_each, target, draft, graphs, toggle, threshold, hysteresis, *fields.values())
         if any(value is not None for value in others):
             raise UsageError(
                 "a program file brings its own configuration: leave out --batch-sizes, --worker and the like"
             )
         program = read_program(program_file)
     elif batch_sizes is not None:
-        config = configuration(graphs, target, draft, **fields)
+        config = configuration(graphs, target, draft, toggle=toggle_of(toggle, threshold, hysteresis), **fields)
         sizes = batch_sizes_of(batch_sizes)
         program = Program.from_batch_sizes(config, sizes, steps_each=steps_each or 4)
         check_batch_sizes(program, sizes)
@@ -129,16 +132,22 @@ def verdict(trace: Trace, right: Sequence[Answer], console: Console) -> int:
     for case in wrong:
         console.print(f"[red]request {case.request}[/red]: {case.message}", soft_wrap=True)
     sizes = sorted(set(trace.decode_sizes))
+    off, on = trace.switches
     sampled = sum(answer.tokens is None for answer in right)
     if sampled:
         console.print(f"{_requests(sampled)} sampled: that they ended is judged, their tokens aren't", soft_wrap=True)
     console.print(
         f"{len(trace.steps)} steps, decode batch sizes {', '.join(map(str, sizes)) or 'none'}; "
-        f"{trace.tokens_streamed} tokens for {_requests(len(trace.requests))}: "
+        + f"speculation switched off {_times(off)}, on {_times(on)}; " * bool(off or on)
+        + f"{trace.tokens_streamed} tokens for {_requests(len(trace.requests))}: "
         + (f"[red]{_requests(len(wrong))} wrong[/red]" if wrong else "[green]all right[/green]"),
         soft_wrap=True,
     )
     return WRONG if wrong else RIGHT
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _requests(count: int) -> str:
@@ -150,4 +159,7 @@ def describe(config: EngineConfig, device: Device) -> str:
     where = "the emulated device (CPU)" if device is Device.CPU else "CUDA"
     draft = f", topk {config.topk}, {config.steps} steps, {config.verified_tokens} draft tokens" * config.speculative
     graphs = f"graphs at {', '.join(map(str, config.graphs))}" if config.graphs else "no graphs"
-    return f"SGLang's scheduler on {where}: worker {config.worker}{draft}, page size {config.page_size}, {graphs}"
+    toggle = f", toggle {config.toggle.strategy} at {config.toggle.threshold}" if config.toggle else ""
+    return (
+        f"SGLang's scheduler on {where}: worker {config.worker}{draft}, page size {config.page_size}, {graphs}{toggle}"
+    )

@@ -8,6 +8,7 @@ from harness.trace import TraceStep
 COLUMNS = (
     ("step", 5),
     ("forward mode", 14),
+    ("decoded", 8),
     ("batch", 6),
     ("padded", 7),
     ("run as", 7),
@@ -44,6 +45,7 @@ def cells(step: TraceStep) -> list[str]:
     return [
         str(step.index),
         step.forward_mode,
+        "spec" if step.spec else "plain" if step.plain else "-",
         "-" if idle else str(step.batch_size),
         str(step.padded_size or "-"),
         "-" if idle else "graph" if step.graph else "eager",

@@ -1,6 +1,6 @@
 """The engine configurations that this harness answers for."""
 
-from harness.configuration import EngineConfig, Worker
+from harness.configuration import CAPTURED_SIZES, EngineConfig, Toggle, Worker
 
 WORKERS = {
     "none": {"worker": Worker.NONE},
@@ -20,3 +20,27 @@ GRID = {
     for dtype in DTYPES
 }
 """By name, e.g. `v1-no-graphs-bfloat16`."""
+
+TOGGLED_WORKERS = {
+    "v1": {"worker": Worker.V1},
+    "v1-topk-1": {"worker": Worker.V1, "topk": 1},
+    "v1-topk-1-page-4": {"worker": Worker.V1, "topk": 1, "page_size": 4},
+    "v1-topk-1-page-16": {"worker": Worker.V1, "topk": 1, "page_size": 16},
+    "V2": {"worker": Worker.V2},
+    "V2-page-4": {"worker": Worker.V2, "page_size": 4},
+    "V2-page-16": {"worker": Worker.V2, "page_size": 16},
+}
+
+TOGGLED = {
+    f"{worker}-{graphs}-{dtype}": EngineConfig(
+        **TOGGLED_WORKERS[worker],
+        **{"graphs": CAPTURED_SIZES} | GRAPHS[graphs],
+        dtype=dtype,
+        max_running_requests=20,
+        toggle=Toggle(threshold=5),
+    )
+    for worker in TOGGLED_WORKERS
+    for graphs in GRAPHS
+    for dtype in DTYPES
+}
+"""With the toggle, and room for more requests than the largest captured size."""

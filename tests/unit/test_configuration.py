@@ -35,6 +35,10 @@ def test_draft_tokens_default_to_what_the_tree_holds(topk: int, steps: int, expe
         ({"page_size": 0}, "greater than 0"),
         ({"dtype": "int8"}, "'float32', 'bfloat16' or 'float16'"),
         ({"pages": 1}, "Extra inputs"),
+        ({"worker": "none", "toggle": {"threshold": 5}}, "a toggle needs speculation to switch"),
+        ({"toggle": {"threshold": 0}}, "toggle.threshold\n  Input should be greater than 0"),
+        ({"toggle": {"threshold": 5, "hysteresis": 5}}, "hysteresis 5 must be smaller than threshold 5"),
+        ({"toggle": {"threshold": 5, "strategy": "cold"}}, "'warm'"),
     ],
 )
 def test_refused(settings: dict[str, object], message: str) -> None:

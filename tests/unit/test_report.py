@@ -21,14 +21,20 @@ def test_table() -> None:
     for step in (SPEC, PLAIN, IDLE):
         table.add(step)
     assert [line.split() for line in written.getvalue().splitlines()[1:]] == [
-        ["3", "TARGET_VERIFY", "2", "4", "graph", "4", "2", "1", "4000"],
-        ["4", "TARGET_VERIFY", "2", "-", "eager", "2", "0", "0", "3998"],
-        ["5", "IDLE", "-", "-", "-", "-", "-", "0", "4096"],
+        ["3", "TARGET_VERIFY", "spec", "2", "4", "graph", "4", "2", "1", "4000"],
+        ["4", "TARGET_VERIFY", "plain", "2", "-", "eager", "2", "0", "0", "3998"],
+        ["5", "IDLE", "-", "-", "-", "-", "-", "-", "0", "4096"],
     ]
 
 
 def test_spec_step_verifies_more_than_roots() -> None:
     assert (SPEC.spec, PLAIN.spec, IDLE.spec) == (True, False, False)
+    assert (SPEC.plain, PLAIN.plain, IDLE.plain) == (False, True, False)
+
+
+def test_switches_are_counted_across_prefills_and_idle_steps() -> None:
+    prefill = TraceStep(0, "EXTEND", (0,), tokens_in=9, tokens_out=(1,))
+    assert Trace(steps=[SPEC, prefill, PLAIN, PLAIN, IDLE, SPEC, SPEC, PLAIN]).switches == (2, 1)
 
 
 def test_json() -> None:

@@ -3,6 +3,7 @@
 import gc
 import importlib
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -31,23 +32,26 @@ def boot(config: EngineConfig, device: str) -> Any:
         scheduler_module: Any = importlib.import_module(SCHEDULER)
     # Its thread would keep a closed scheduler's memory alive, and kill a process that pauses between steps.
     scheduler_module.create_scheduler_watchdog = lambda *_, **__: None
-    try:
-        with _quiet():
-            args = server_args.ServerArgs(**server_arguments(config, device))
-            args.check_server_args()
-    except (ValueError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RefusedConfiguration(f"SGLang refuses this configuration: {reason}") from error
-    try:
-        with _quiet(), _float32_operators(config, device):
-            ports = server_args.PortArgs.init_new(args)
-            _remove_socket_files(ports)
-            server_args.set_global_server_args_for_scheduler(args)
-            scheduler_module.load_plugins()
-            return scheduler_module.Scheduler(args, ports, *[0] * 6, None)
-    except BaseException:
-        shut_down()
-        raise
+    with _toggled(config):
+        try:
+            with _quiet():
+                scheduler_module.load_plugins()
+                args = server_args.ServerArgs(**server_arguments(config, device))
+                args.check_server_args()
+        except (ValueError, AssertionError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise RefusedConfiguration(f"SGLang refuses this configuration: {reason}") from error
+        try:
+            with _quiet(), _float32_operators(config, device):
+                ports = server_args.PortArgs.init_new(args)
+                _remove_socket_files(ports)
+                server_args.set_global_server_args_for_scheduler(args)
+                scheduler = scheduler_module.Scheduler(args, ports, *[0] * 6, None)
+        except BaseException:
+            shut_down()
+            raise
+    _check_installed(config, scheduler)
+    return scheduler
 
 
 def server_arguments(config: EngineConfig, device: str) -> dict[str, Any]:
@@ -101,6 +105,35 @@ def _remove_socket_files(ports: Any) -> None:
     for address in vars(ports).values():
         if isinstance(address, str) and address.startswith("ipc://"):
             Path(address.removeprefix("ipc://")).unlink(missing_ok=True)
+
+
+@contextmanager
+def _toggled(config: EngineConfig) -> Iterator[None]:
+    """Set the toggle's variables while a scheduler starts, as a person would for a server; no others' are left."""
+    settings = importlib.import_module("harness.toggle.settings")
+    wanted: dict[str, str] = {}
+    if config.toggle is not None:
+        toggle = config.toggle
+        policy = importlib.import_module("harness.toggle.policy").Policy(toggle.threshold, toggle.hysteresis)
+        wanted = settings.Settings(policy, toggle.strategy).environment()
+    before = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(settings.PREFIX)}
+    os.environ.update(wanted)
+    try:
+        if wanted:
+            importlib.import_module("harness.toggle.plugin").register()
+            # SGLang loads plugins once a process; an engine without a toggle may have been the first.
+            importlib.import_module("sglang.srt.plugins.hook_registry").HookRegistry.apply_hooks()
+        yield
+    finally:
+        for name in wanted:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _check_installed(config: EngineConfig, scheduler: Any) -> None:
+    """SGLang swallows a plugin's errors: make sure that the toggle runs where it is asked for, and nowhere else."""
+    if hasattr(scheduler.draft_worker, "toggle") != (config.toggle is not None):
+        raise RuntimeError(f"the toggle isn't installed as configured: the worker is {type(scheduler.draft_worker)}")
 
 
 @contextmanager

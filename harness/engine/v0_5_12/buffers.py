@@ -20,14 +20,21 @@ def draft_worker(scheduler: Any) -> Any:
     return getattr(scheduler.draft_worker, "draft_worker", scheduler.draft_worker)
 
 
+def toggle(scheduler: Any) -> Any:
+    """The `Schedule` of the toggle (harness/toggle/schedule.py), None where there is none."""
+    return getattr(scheduler.draft_worker, "toggle", None)
+
+
 def attention_backends(scheduler: Any) -> list[Any]:
-    """Every attention backend: of the models, of draft extend, of all draft steps and of each."""
-    draft = draft_worker(scheduler)
+    """Every attention backend: of the models, of draft extend, of all draft steps and of each, of plain steps."""
+    draft, toggled = draft_worker(scheduler), toggle(scheduler)
     backends = [runner.attn_backend for runner in model_runners(scheduler)]
     for name in ("draft_attn_backend", "draft_extend_attn_backend"):
         backend = getattr(draft, name, None)
         if backend is not None:
             backends += [backend, *getattr(backend, "attn_backends", ())]
+    if toggled is not None:
+        backends += [toggled.target.backend, toggled.draft.backend]
     return backends
 
 
@@ -42,12 +49,15 @@ def persistent_buffers(scheduler: Any) -> list[torch.Tensor]:
 
 
 def _owners(scheduler: Any) -> Iterator[Any]:
-    draft = draft_worker(scheduler)
+    draft, toggled = draft_worker(scheduler), toggle(scheduler)
     graph_runners = [
         *(runner.graph_runner for runner in model_runners(scheduler)),
         getattr(draft, "cuda_graph_runner", None),
         getattr(draft, "cuda_graph_runner_for_draft_extend", None),
+        toggled and toggled.target.graphs,
     ]
     for runner in filter(None, graph_runners):
         yield from (runner, runner.buffers, *runner.output_buffers.values())
+    if toggled is not None and toggled.draft.graphs is not None:
+        yield tuple(toggled.draft.graphs.buffers)
     yield from attention_backends(scheduler)

@@ -8,7 +8,7 @@ import torch
 
 from harness.engine.errors import ResetError
 from harness.engine.v0_5_12.boot import SCHEDULER
-from harness.engine.v0_5_12.buffers import attention_backends, model_runners, persistent_buffers
+from harness.engine.v0_5_12.buffers import attention_backends, model_runners, persistent_buffers, toggle
 
 
 class BootState:
@@ -57,6 +57,9 @@ def _drop_requests(scheduler: Any) -> None:
         vars(scheduler).pop(of_last_prefill, None)
     scheduler._pending_flush = None
     scheduler._engine_paused = False
+    toggled = toggle(scheduler)
+    if toggled is not None:
+        toggled.switch.reset()
     scheduler.forward_ct = 0
     scheduler.num_retracted_reqs = 0
     scheduler.new_token_ratio = scheduler.init_new_token_ratio

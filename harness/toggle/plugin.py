@@ -1,0 +1,50 @@
+"""The SGLang plugin: entry point group `sglang.srt.plugins`, configured by `SPEC_TOGGLE_...` variables.
+
+`load_plugins` (sglang/srt/plugins) swallows what a plugin raises, so nothing is refused here: the hooks refuse, in
+`ServerArgs.check_server_args` before any process starts, and in the worker's constructor.
+"""
+
+import os
+from functools import cache
+from typing import Any
+
+from harness.toggle.settings import PREFIX, Settings
+
+CHECK = "sglang.srt.server_args.ServerArgs.check_server_args"
+CREATE = "sglang.srt.speculative.spec_info.SpeculativeAlgorithm.create_worker"
+
+
+def register() -> None:
+    """Called by SGLang in each of its processes; does nothing unless a setting is there."""
+    if any(name.startswith(PREFIX) for name in os.environ):
+        install()
+
+
+@cache
+def install() -> None:
+    """Hook the two functions, once a process; the hooks do nothing while no threshold is set."""
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+
+    HookRegistry.register(CHECK, refuse_unsupported, HookType.AFTER)
+    HookRegistry.register(CREATE, choose_worker, HookType.AFTER)
+
+
+def refuse_unsupported(_: None, server_args: Any) -> None:
+    """After `check_server_args`; raises BadSetting or Unsupported."""
+    from harness.toggle.support import refuse_server
+
+    if Settings.read() is not None:
+        refuse_server(server_args)
+
+
+def choose_worker(worker: type, _: Any, server_args: Any) -> type:
+    """After `create_worker`: the toggled class in place of the stock one it found."""
+    if Settings.read() is None:
+        return worker
+    if server_args.disable_overlap_schedule:
+        from harness.toggle.v1 import ToggledEAGLEWorker
+
+        return ToggledEAGLEWorker
+    from harness.toggle.v2 import ToggledEAGLEWorkerV2
+
+    return ToggledEAGLEWorkerV2

@@ -1,0 +1,50 @@
+"""What both workers share: when to decode plainly, on what, and the line that says so at start."""
+
+import logging
+from typing import Any
+
+from sglang.srt.utils import get_available_gpu_memory, log_info_on_rank0
+
+from harness.toggle import support
+from harness.toggle.plain_draft import PlainDraft
+from harness.toggle.plain_target import PlainTarget, attributes
+from harness.toggle.policy import Policy, Switch
+from harness.toggle.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class Schedule:
+    """The switch of one worker, and the two halves of its plain steps, built once."""
+
+    def __init__(self, worker: Any, draft_runner: Any) -> None:
+        """Read the settings and capture; raises BadSetting, or Unsupported for the loaded model."""
+        settings = Settings.read()
+        if settings is None:
+            raise RuntimeError("a toggled worker without a threshold")
+        support.refuse_model(worker.target_worker.model_runner)
+        self.switch = Switch(settings.policy)
+        before = get_available_gpu_memory(worker.device, worker.gpu_id)
+        sizes = _sizes(worker.server_args, settings.policy)
+        with attributes(worker.server_args, cuda_graph_bs=sizes):
+            self.target = PlainTarget(worker.target_worker, sizes)
+            self.draft = PlainDraft(draft_runner, worker.topk, self.target.graphs)
+        self.memory_gb = before - get_available_gpu_memory(worker.device, worker.gpu_id)
+        self._announce(settings, worker.server_args.attention_backend)
+
+    def _announce(self, settings: Settings, attention_backend: str) -> None:
+        policy, graphs = settings.policy, self.target.graphs
+        captured = f"plain graphs at {', '.join(map(str, graphs.capture_bs))}" if graphs else "no plain graphs"
+        log_info_on_rank0(
+            logger,
+            f"Speculation toggle: strategy {settings.strategy}, off above {policy.threshold} running requests, "
+            f"on again at {policy.resumes_at} or fewer, {captured}, {self.memory_gb:.2f} GB for plain steps",
+        )
+        if attention_backend not in support.ATTENTION_BACKENDS:
+            logger.warning("The toggle wasn't tested with attention backend %s.", attention_backend)
+
+
+def _sizes(server_args: Any, policy: Policy) -> list[int]:
+    """The captured sizes that a plain step can be padded to."""
+    captured = [] if server_args.disable_cuda_graph else server_args.cuda_graph_bs
+    return [size for size in captured if size > policy.resumes_at]

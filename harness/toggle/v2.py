@@ -1,0 +1,77 @@
+"""`EAGLEWorkerV2` (topk 1, overlap scheduling) that decodes plainly above the threshold."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from sglang.srt.managers.scheduler import GenerationBatchResult
+from sglang.srt.speculative.eagle_info_v2 import assign_extend_cache_locs_func
+from sglang.srt.speculative.eagle_worker_v2 import EAGLEWorkerV2
+from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+
+from harness.toggle.plain_target import Decoded
+from harness.toggle.schedule import Schedule
+
+
+class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
+    """Spec steps are the parent's. A plain step is the target's decode step, with the draft's KV kept current.
+
+    Allocation stays the parent's, which looks ahead by the largest step there is: a batch prepared before a switch may
+    run after it.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.toggle = Schedule(self, self.draft_worker.draft_runner)
+
+    def forward_batch_generation(self, model_worker_batch: Any) -> GenerationBatchResult:
+        """One step of a `ModelWorkerBatch`, of whatever kind."""
+        batch = model_worker_batch
+        prefill = batch.forward_mode.is_extend() or batch.is_extend_in_batch
+        if prefill or self.toggle.switch.speculates(len(batch.seq_lens)):
+            return super().forward_batch_generation(batch)
+        return self._plain_step(batch)
+
+    def _plain_step(self, batch: Any) -> GenerationBatchResult:
+        streams = torch.get_device_module(self.device)
+        # Allocated on the scheduler's stream: without this it could be reused while this stream still reads it.
+        batch.seq_lens.record_stream(streams.current_stream())
+        seq_lens = batch.seq_lens + 1
+        # The scheduler waits for this before it reads the lengths; a plain step knows them before its forward.
+        lengths_known = streams.Event()
+        lengths_known.record()
+        decoded = self._decode(batch, seq_lens)
+        draft_input = self.toggle.draft.follow(decoded)
+        draft_input.new_seq_lens, draft_input.verify_done = seq_lens, lengths_known
+        result = decoded.result
+        result.next_draft_input = draft_input
+        result.next_token_ids = draft_input.bonus_tokens
+        result.accept_lens = torch.ones_like(draft_input.bonus_tokens)
+        result.speculative_num_draft_tokens = 1  # the stride of next_token_ids
+        if batch.return_logprob:  # a row of accepted tokens for each request
+            result.logits_output.next_token_logprobs = result.logits_output.next_token_logprobs.unsqueeze(1)
+        return result
+
+    def _decode(self, batch: Any, seq_lens: torch.Tensor) -> Decoded:
+        """The target's forward and sampling, into the first of the slots that the scheduler allocated ahead."""
+        out_cache_loc = assign_extend_cache_locs_func(
+            req_pool_indices=batch.req_pool_indices,
+            req_to_token=self.req_to_token_pool.req_to_token,
+            start_offset=batch.seq_lens,
+            end_offset=seq_lens,
+            batch_size=len(seq_lens),
+            draft_token_num=1,
+            device=seq_lens.device,
+        )
+        return self.toggle.target.decode(
+            replace(
+                batch,
+                input_ids=batch.spec_info.bonus_tokens.to(torch.int64),
+                out_cache_loc=out_cache_loc,
+                seq_lens=seq_lens,
+                seq_lens_cpu=batch.seq_lens_cpu + 1,
+                seq_lens_sum=batch.seq_lens_sum + len(seq_lens),
+                spec_algorithm=SpeculativeAlgorithm.NONE,
+                spec_info=None,
+            )
+        )
