@@ -39,13 +39,17 @@ class Worker(StrEnum):
 
 
 class ModelPair(Value):
-    """A target and an EAGLE-3 draft by path, instead of the built-in pair."""
+    """A target and an EAGLE-3 draft by path, instead of the built-in pair.
+
+    With `dummy_weights` the folders need no weights: SGLang makes them up, for measuring a shape.
+    """
 
     target: Path
     draft: Path | None = None
+    dummy_weights: bool = False
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
-        return [(name, value and str(value)) for name, value in super().__repr_args__()]
+        return [(name, str(value) if isinstance(value, Path) else value) for name, value in super().__repr_args__()]
 
 
 class Toggle(Value):

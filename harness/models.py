@@ -16,18 +16,21 @@ BUILT_IN = ModelPair(
 )
 """The tiny pair whose right answers are known in closed form."""
 
+SHAPES = Path(__file__).parents[1] / "fixtures/shapes"
+"""Folders of configurations without weights, of models of real size."""
+
 WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
 
 
 def models_of(config: EngineConfig) -> ModelPair:
     """The configuration's models; raises RefusedConfiguration where one is missing, damaged or no EAGLE-3 draft."""
     pair = config.models or BUILT_IN
-    _configuration_of(pair.target)
+    _configuration_of(pair.target, pair.dummy_weights)
     if not config.speculative:
         return pair
     if pair.draft is None:
         raise RefusedConfiguration(f"worker {config.worker.value} needs a draft model: give one, or use worker none")
-    architectures = _configuration_of(pair.draft).get("architectures", [])
+    architectures = _configuration_of(pair.draft, pair.dummy_weights).get("architectures", [])
     if not any("eagle3" in name.lower() for name in architectures):
         raise RefusedConfiguration(f"{pair.draft} is no EAGLE-3 draft: its architectures are {architectures}")
     return pair
@@ -35,7 +38,8 @@ def models_of(config: EngineConfig) -> ModelPair:
 
 def vocabulary_size(config: EngineConfig) -> int | None:
     """Number of token ids of the target, where its config.json says; raises RefusedConfiguration as `models_of`."""
-    size: int | None = _configuration_of(models_of(config).target).get("vocab_size")
+    pair = models_of(config)
+    size: int | None = _configuration_of(pair.target, pair.dummy_weights).get("vocab_size")
     return size
 
 
@@ -49,9 +53,17 @@ def check_tokens(program: Program, size: int | None) -> None:
             raise UsageError(f"token id {largest} in a prompt: the target's vocabulary ends at {size - 1}")
 
 
-def _configuration_of(folder: Path) -> dict[str, Any]:
+def shape(name: str) -> ModelPair:
+    """The pair of a named shape, with dummy weights; raises RefusedConfiguration naming those there are."""
+    if not (SHAPES / name / "target").is_dir():
+        known = ", ".join(sorted(folder.name for folder in SHAPES.iterdir()))
+        raise RefusedConfiguration(f"no shape {name}: there is {known}")
+    return ModelPair(target=SHAPES / name / "target", draft=SHAPES / name / "draft", dummy_weights=True)
+
+
+def _configuration_of(folder: Path, dummy_weights: bool) -> dict[str, Any]:
     weights = [file for pattern in WEIGHTS for file in folder.glob(pattern)]
-    if not (folder / "config.json").is_file() or not weights:
+    if not (folder / "config.json").is_file() or not (weights or dummy_weights):
         raise RefusedConfiguration(
             f"no model in {folder}: it must hold config.json and its weights (a local folder, not a hub name)"
         )

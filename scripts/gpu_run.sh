@@ -31,7 +31,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench kernels answers}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape kernels answers}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 ;;
     bench)
@@ -40,8 +40,21 @@ for name in ${PARTS:-main-job bench kernels answers}; do
           python3 -m harness.cli bench steps --device cuda --worker "${kind%-*}" --dtype "${kind#*-}"
       done
       ;;
+    bench-toggle)
+      for worker in v1 v2; do
+        TAIL=14 part "bench-toggle-$worker" "${TOGGLE_S:-150}" \
+          python3 -m harness.cli bench toggle --device cuda --worker "$worker" --dtype bfloat16 --rounds "${ROUNDS:-3}"
+      done
+      ;;
+    bench-shape)
+      for worker in v1 v2; do
+        TAIL=14 part "bench-shape-$worker" "${SHAPE_S:-200}" \
+          python3 -m harness.cli bench toggle --device cuda --worker "$worker" --dtype bfloat16 \
+          --shape llama-3.1-8b --batch-size 64 --rounds "${ROUNDS:-2}"
+      done
+      ;;
     kernels) part kernels "${KERNELS_S:-240}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
-    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" tests/engine --device cuda -n 8 ;;
+    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine} --device cuda -n 8 ;;
   esac
   (cd "$HOME" && tar -cJf "$out/caches.tar.xz" "${caches[@]}" 2>/dev/null)
 done

@@ -58,19 +58,26 @@ ThresholdOption = Annotated[int | None, option("Running requests up to which the
 HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
 
 
-def configuration(graphs: bool | None, target: Path | None, draft: Path | None, **fields: Any) -> EngineConfig:
-    """The configuration of the options given; raises RefusedConfiguration naming the first that doesn't fit."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    if graphs is False:
-        given["graphs"] = ()
-    if target is not None:
-        given["models"] = ModelPair(target=target, draft=draft)
-    elif draft is not None:
-        raise RefusedConfiguration("--draft needs --target: the built-in draft fits the built-in target only")
+def configuration(**fields: Any) -> EngineConfig:
+    """The configuration of the fields that are given; raises RefusedConfiguration naming the first that doesn't fit."""
     try:
-        return EngineConfig(**given)
+        return EngineConfig(**{name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
         raise RefusedConfiguration(first_problem(error)) from None
+
+
+def captured(graphs: bool | None) -> tuple[int, ...] | None:
+    """The captured sizes of --graphs or --no-graphs: none, or the configuration's to choose."""
+    return () if graphs is False else None
+
+
+def pair_of(target: Path | None, draft: Path | None) -> ModelPair | None:
+    """The models of --target and --draft; raises RefusedConfiguration for a draft alone."""
+    if target is not None:
+        return ModelPair(target=target, draft=draft)
+    if draft is not None:
+        raise RefusedConfiguration("--draft needs --target: the built-in draft fits the built-in target only")
+    return None
 
 
 def toggle_of(strategy: str | None, threshold: int | None, hysteresis: int | None) -> Toggle | None:

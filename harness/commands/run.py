@@ -11,7 +11,15 @@ import typer
 from rich.console import Console
 
 from harness.commands import options
-from harness.commands.options import DeviceChoice, batch_sizes_of, configuration, read_program, toggle_of
+from harness.commands.options import (
+    DeviceChoice,
+    batch_sizes_of,
+    captured,
+    configuration,
+    pair_of,
+    read_program,
+    toggle_of,
+)
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine
@@ -84,7 +92,12 @@ def command(
             )
         program = read_program(program_file)
     elif batch_sizes is not None:
-        config = configuration(graphs, target, draft, toggle=toggle_of(toggle, threshold, hysteresis), **fields)
+        config = configuration(
+            graphs=captured(graphs),
+            models=pair_of(target, draft),
+            toggle=toggle_of(toggle, threshold, hysteresis),
+            **fields,
+        )
         sizes = batch_sizes_of(batch_sizes)
         program = Program.from_batch_sizes(config, sizes, steps_each=steps_each or 4)
         check_batch_sizes(program, sizes)

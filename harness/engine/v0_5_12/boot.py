@@ -76,6 +76,7 @@ def server_arguments(config: EngineConfig, device: str) -> dict[str, Any]:
         "disable_piecewise_cuda_graph": True,
         "mem_fraction_static": 0.5,
         "random_seed": config.random_seed,
+        "load_format": "dummy" if models.dummy_weights else "auto",
         "log_level": "error",
     }
     if config.speculative:

@@ -1,0 +1,105 @@
+"""`bench toggle`, the part in a process of its own: what the toggle costs at boot and in a plain step."""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from pydantic import BaseModel
+
+from harness.bench import own_loop
+from harness.configuration import EngineConfig, Worker
+from harness.engine.device import Device
+from harness.engine.engine import Engine
+from harness.program import Drain, Program, Submit
+
+SHORT, LONG = 32, 160
+"""Tokens of each request in the two runs whose difference is decode steps alone."""
+REPEATS = 5
+ENGINES = ("plain", "toggled", "always-spec")
+
+
+class Sample(BaseModel):
+    """One boot of one engine, SGLang imported and its kernels compiled."""
+
+    boot_s: float
+    step_ms: float
+    """A decode step of the whole batch in SGLang's own loop, unwatched."""
+
+
+class Figures(BaseModel):
+    """By engine, a sample a round."""
+
+    samples: dict[str, list[Sample]]
+    batch_size: int
+
+    def ratios(self, field: str, one: str, other: str) -> list[float]:
+        """Ratio of two engines' figures, round by round."""
+        pairs = zip(self.samples[one], self.samples[other], strict=True)
+        return [getattr(a, field) / getattr(b, field) for a, b in pairs]
+
+
+def measure(config: EngineConfig, device: Device, batch_size: int, rounds: int) -> Figures:
+    """Boot the three engines in turn, `rounds` times; `config` is the toggled engine's."""
+    device.prepare()
+    configs = {
+        "plain": config.model_copy(update={"worker": Worker.NONE, "toggle": None}),
+        "toggled": config,
+        "always-spec": config.model_copy(update={"toggle": None}),
+    }
+    for name in ENGINES:  # imports, compiles and caches: not counted
+        _sample(configs[name], device, batch_size)
+    samples: dict[str, list[Sample]] = {name: [] for name in ENGINES}
+    for turn in range(rounds):
+        for name in ENGINES:
+            samples[name].append(_sample(configs[name], device, batch_size))
+            print(f"round {turn + 1} of {rounds}: {name} {samples[name][-1]}", file=sys.stderr, flush=True)
+    return Figures(samples=samples, batch_size=batch_size)
+
+
+def _sample(config: EngineConfig, device: Device, batch_size: int) -> Sample:
+    started = time.perf_counter()
+    with Engine(config, device) as engine:
+        booted = time.perf_counter() - started
+        runs = [_Run(engine, batch_size, tokens) for tokens in (SHORT, LONG)]
+        times = [list(run.times()) for run in runs]
+        short, long = (statistics.median(of_run) for of_run in times)
+        return Sample(boot_s=booted, step_ms=(long - short) / (runs[1].iterations - runs[0].iterations) * 1e3)
+
+
+class _Run:
+    """`batch_size` requests of the same length, together from the first step to the last."""
+
+    def __init__(self, engine: Engine, batch_size: int, tokens: int) -> None:
+        self._engine = engine
+        submit = Submit(count=batch_size, max_new_tokens=tokens)
+        self._program = Program(config=engine.config, operations=(submit, Drain()))
+        self.iterations = len(engine.run(self._program).steps)
+
+    def times(self) -> Iterator[float]:
+        """Seconds of each repetition, after one that isn't counted."""
+        for repeat in range(REPEATS + 1):
+            self._engine.reset()
+            received = list(own_loop.script(self._program, self.iterations, self._engine.messages))
+            seconds = _timed(partial(self._engine.run_bare, received))
+            if repeat:
+                yield seconds
+
+
+def _timed(work: partial[None]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    """`python -m harness.bench.toggle CONFIG_JSON DEVICE BATCH_SIZE ROUNDS`: figures as JSON on standard output."""
+    config, device, batch_size, rounds = sys.argv[1:]
+    figures = measure(EngineConfig.model_validate_json(config), Device(device), int(batch_size), int(rounds))
+    json.dump(figures.model_dump(), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
