@@ -12,16 +12,16 @@ from harness.trace import RequestTrace, Trace
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request must stream when nobody aborts it; of a sampled one, only that it must end."""
+    """What one request must stream when nobody aborts it; of an open one, only that it must end."""
 
     tokens: tuple[int, ...] | None
-    """None where any tokens may be drawn."""
+    """None where more than one answer is right."""
     finish_reason: str | None
     """length or stop; None where either may be."""
 
 
-SAMPLED = Answer(None, None)
-"""At temperature > 0 no run is the oracle of another: each draws its own random numbers."""
+OPEN = Answer(None, None)
+"""Of a `Submit.open` no run is the oracle of another: each draws its own numbers, or penalises in other steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def closed_form(program: Program) -> list[Answer] | None:
     if program.config.models is not None or not known:
         return None
     return [
-        SAMPLED if submit.temperature else answer_to(program.config, submit, prompt)
+        OPEN if submit.open else answer_to(program.config, submit, prompt)
         for submit in program.submits
         for prompt in submit.family()
     ]
@@ -76,10 +76,10 @@ def plain_program(program: Program) -> Program:
 
 def answers_of(program: Program, plain: Trace) -> list[Answer]:
     """The answers that the run of a program's `plain_program` gave."""
-    sampled = [submit.temperature > 0 for submit in program.submits for _ in range(submit.count)]
+    open_ended = [submit.open for submit in program.submits for _ in range(submit.count)]
     return [
-        SAMPLED if any_tokens else Answer(tuple(request.output), request.finish_reason)
-        for any_tokens, request in zip(sampled, plain.requests, strict=True)
+        OPEN if any_tokens else Answer(tuple(request.output), request.finish_reason)
+        for any_tokens, request in zip(open_ended, plain.requests, strict=True)
     ]
 
 
@@ -98,7 +98,7 @@ def judge(trace: Trace, answers: Sequence[Answer]) -> list[Wrong]:
 def _judge_one(request: RequestTrace, answer: Answer, cut: bool) -> str | None:
     if answer.tokens is None:
         ended = cut or request.finish_reason in ("length", "stop")
-        return None if ended else f"{len(request.output)} sampled tokens, then {request.finish_reason or 'nothing'}"
+        return None if ended else f"{len(request.output)} tokens, then {request.finish_reason or 'nothing'}"
     for position, (seen, expected) in enumerate(zip(request.output, answer.tokens, strict=False)):
         if seen != expected:
             return f"output token {position} is {seen}, must be {expected}"

@@ -29,7 +29,8 @@ class Submit(Value):
     A `Prompt` gives each of them its own: seeds `seed`, `seed + 1`, ... Token ids are the same prompt for all, which
     the radix cache shares. A request ends after `max_new_tokens` tokens or, unless `ignore_eos`, at `stop_token` or the
     model's end-of-sequence token; the token it ends at is part of its output. `ignore_eos` is the default without a
-    `stop_token` and refused with one, since SGLang then ignores both (Req._check_token_based_finish).
+    `stop_token` and refused with one, since SGLang then ignores both (Req._check_token_based_finish). `logprobs` asks
+    for the natural logarithm of each output token's probability.
     """
 
     op: Literal["submit"] = "submit"
@@ -39,6 +40,13 @@ class Submit(Value):
     stop_token: NonNegativeInt | None = None
     ignore_eos: bool = True
     temperature: float = Field(default=0.0, ge=0.0)
+    frequency_penalty: float = Field(default=0.0, ge=-2.0, le=2.0)
+    logprobs: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether more than one answer is right: tokens are drawn, or penalised by rules that speculation relaxes."""
+        return self.temperature > 0 or self.frequency_penalty != 0
 
     @model_validator(mode="before")
     @classmethod

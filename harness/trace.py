@@ -66,6 +66,8 @@ class RequestTrace:
     prompt: tuple[int, ...]
     output: list[int] = field(default_factory=list)
     """Token ids as they were streamed."""
+    logprobs: list[float] = field(default_factory=list)
+    """Natural logarithm of each output token's probability, where the program asked for them."""
     finish_reason: str | None = None
     """length, stop or abort; None while it runs."""
     aborted: bool = False

@@ -103,12 +103,12 @@ def read_program(path: Path) -> Program:
         raise MalformedProgram(f"{path}: {error}") from None
 
 
-def batch_sizes_of(text: str) -> list[int]:
-    """`1,10,3` as numbers; raises UsageError for anything else."""
+def numbers_of(text: str, option: str, least: int) -> list[int]:
+    """`1,10,3` as numbers; raises UsageError, naming the option, for anything else."""
     try:
-        sizes = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        sizes = []
-    if not sizes or any(size < 0 for size in sizes):
-        raise UsageError(f"--batch-sizes {text!r} isn't a list of batch sizes such as 1,10,3")
-    return sizes
+        numbers = []
+    if not numbers or any(number < least for number in numbers):
+        raise UsageError(f"{option} {text!r} isn't a list of numbers from {least} on, such as 1,10,3")
+    return numbers

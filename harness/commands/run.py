@@ -13,9 +13,9 @@ from rich.console import Console
 from harness.commands import options
 from harness.commands.options import (
     DeviceChoice,
-    batch_sizes_of,
     captured,
     configuration,
+    numbers_of,
     pair_of,
     read_program,
     toggle_of,
@@ -98,7 +98,7 @@ def command(
             toggle=toggle_of(toggle, threshold, hysteresis),
             **fields,
         )
-        sizes = batch_sizes_of(batch_sizes)
+        sizes = numbers_of(batch_sizes, "--batch-sizes", least=0)
         program = Program.from_batch_sizes(config, sizes, steps_each=steps_each or 4)
         check_batch_sizes(program, sizes)
     else:
@@ -146,9 +146,11 @@ def verdict(trace: Trace, right: Sequence[Answer], console: Console) -> int:
         console.print(f"[red]request {case.request}[/red]: {case.message}", soft_wrap=True)
     sizes = sorted(set(trace.decode_sizes))
     off, on = trace.switches
-    sampled = sum(answer.tokens is None for answer in right)
-    if sampled:
-        console.print(f"{_requests(sampled)} sampled: that they ended is judged, their tokens aren't", soft_wrap=True)
+    unknown = sum(answer.tokens is None for answer in right)
+    if unknown:
+        console.print(
+            f"{_requests(unknown)} sampled or penalised: that they ended is judged, their tokens aren't", soft_wrap=True
+        )
     console.print(
         f"{len(trace.steps)} steps, decode batch sizes {', '.join(map(str, sizes)) or 'none'}; "
         + f"speculation switched off {_times(off)}, on {_times(on)}; " * bool(off or on)

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.configuration import EngineConfig, ModelPair, Worker
-from harness.oracle import SAMPLED, Answer, accepted, answers_of, closed_form, judge, plain_program
+from harness.oracle import OPEN, Answer, accepted, answers_of, closed_form, judge, plain_program
 from harness.program import Abort, Drain, Program, Step, Submit
 from harness.prompts import EOS_TOKEN, Prompt, proposable
 from harness.trace import RequestTrace, Trace
@@ -47,16 +47,16 @@ def test_no_closed_form() -> None:
 
 
 def test_of_a_sampled_request_only_its_end_is_judged() -> None:
-    assert answers(temperature=1.0) == [SAMPLED]
+    assert answers(temperature=1.0) == [OPEN]
     for reason, wrong in (("length", 0), ("stop", 0), ("abort", 1), (None, 1)):
         request = RequestTrace(0, (1,), output=[250, 3], finish_reason=reason)
-        assert len(judge(Trace(requests=[request], idle=True), [SAMPLED])) == wrong
+        assert len(judge(Trace(requests=[request], idle=True), [OPEN])) == wrong
 
 
 def test_answers_of_a_plain_run() -> None:
     program = Program(operations=(Submit(prompt=(1, 2)), Submit(prompt=(1, 2), count=2, temperature=0.7), Drain()))
     requests = [RequestTrace(number, (1, 2), output=[7], finish_reason="length") for number in range(3)]
-    assert answers_of(program, Trace(requests=requests)) == [Answer((7,), "length"), SAMPLED, SAMPLED]
+    assert answers_of(program, Trace(requests=requests)) == [Answer((7,), "length"), OPEN, OPEN]
 
 
 def test_a_request_that_still_runs_when_the_program_ends_is_judged_as_far_as_it_got() -> None:

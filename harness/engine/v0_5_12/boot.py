@@ -111,13 +111,9 @@ def _remove_socket_files(ports: Any) -> None:
 @contextmanager
 def _toggled(config: EngineConfig) -> Iterator[None]:
     """Set the toggle's variables while a scheduler starts, as a person would for a server; no others' are left."""
-    settings = importlib.import_module("harness.toggle.settings")
-    wanted: dict[str, str] = {}
-    if config.toggle is not None:
-        toggle = config.toggle
-        policy = importlib.import_module("harness.toggle.policy").Policy(toggle.threshold, toggle.hysteresis)
-        wanted = settings.Settings(policy, toggle.strategy).environment()
-    before = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(settings.PREFIX)}
+    wanted = toggle_environment(config)
+    prefix = importlib.import_module("harness.toggle.settings").PREFIX
+    before = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(prefix)}
     os.environ.update(wanted)
     try:
         if wanted:
@@ -129,6 +125,16 @@ def _toggled(config: EngineConfig) -> Iterator[None]:
         for name in wanted:
             del os.environ[name]
         os.environ.update(before)
+
+
+def toggle_environment(config: EngineConfig) -> dict[str, str]:
+    """The variables that configure the plugin as `config.toggle` says; none without a toggle."""
+    if config.toggle is None:
+        return {}
+    policy = importlib.import_module("harness.toggle.policy").Policy(config.toggle.threshold, config.toggle.hysteresis)
+    settings = importlib.import_module("harness.toggle.settings").Settings(policy, config.toggle.strategy)
+    environment: dict[str, str] = settings.environment()
+    return environment
 
 
 def _check_installed(config: EngineConfig, scheduler: Any) -> None:

@@ -51,12 +51,15 @@ class Probe:
 
     def token_output(self, output: Any) -> None:
         """A `BatchTokenIDOutput` (managers/io_struct.py) on its way to the detokenizer."""
-        for rid, ids, reason, retractions in zip(
-            output.rids, output.output_ids, output.finished_reasons, output.retraction_counts, strict=True
+        # Without a request that asks for them there is no list of logprobs.
+        logprobs = output.output_token_logprobs_val or [[] for _ in output.rids]
+        for rid, ids, of_ids, reason, retractions in zip(
+            output.rids, output.output_ids, logprobs, output.finished_reasons, output.retraction_counts, strict=True
         ):
             number = number_of(rid)
             request = self.trace.requests[number]
             request.output += ids
+            request.logprobs += of_ids
             request.retractions = retractions
             if reason is not None:
                 request.finish_reason = reason["type"]

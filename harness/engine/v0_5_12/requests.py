@@ -23,6 +23,7 @@ def generate(submit: Submit, number: int, prompt: tuple[int, ...]) -> Any:
     parameters = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams(
         max_new_tokens=submit.max_new_tokens,
         temperature=submit.temperature,
+        frequency_penalty=submit.frequency_penalty,
         ignore_eos=submit.ignore_eos,
         stop_token_ids=None if submit.stop_token is None else [submit.stop_token],
     )
@@ -33,7 +34,7 @@ def generate(submit: Submit, number: int, prompt: tuple[int, ...]) -> Any:
         input_ids=list(prompt),
         mm_inputs=None,
         sampling_params=parameters,
-        return_logprob=False,
+        return_logprob=submit.logprobs,
         logprob_start_len=-1,
         top_logprobs_num=0,
         token_ids_logprob=None,
