@@ -54,8 +54,8 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape kernels answers}; d
       done
       ;;
     kernels) part kernels "${KERNELS_S:-240}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
-    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine} --device cuda -n 8 ;;
+    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine} --device cuda -n "${WORKERS:-8}" ;;
   esac
-  (cd "$HOME" && tar -cJf "$out/caches.tar.xz" "${caches[@]}" 2>/dev/null)
 done
+[ -n "${SKIP_CACHES:-}" ] || (cd "$HOME" && tar -c "${caches[@]}" 2>/dev/null | xz -T 0 -3 >"$out/caches.tar.xz")
 ls -l "$out"

@@ -14,11 +14,7 @@ from sglang.srt.distributed.parallel_state import graph_capture
 from sglang.srt.layers.attention.triton_backend import TritonAttnBackend
 from sglang.srt.layers.dp_attention import set_is_extend_in_batch
 from sglang.srt.layers.moe.utils import speculative_moe_a2a_backend_context, speculative_moe_backend_context
-from sglang.srt.model_executor.cuda_graph_runner import (
-    freeze_gc,
-    get_global_graph_memory_pool,
-    model_capture_mode,
-)
+from sglang.srt.model_executor.cuda_graph_runner import get_global_graph_memory_pool, model_capture_mode
 from sglang.srt.model_executor.forward_batch_info import CaptureHiddenMode, ForwardBatch, ForwardMode
 from sglang.srt.speculative.eagle_info import EagleDraftInput
 from sglang.srt.speculative.spec_utils import fast_topk
@@ -86,8 +82,7 @@ class DraftGraphs:
         self._tokens = torch.zeros(target.max_bs, dtype=torch.int64, device=runner.device)
         backend.init_cuda_graph_state(target.max_bs, target.max_bs)
         self._graphs: dict[int, tuple[Any, Proposal]] = {}
-        collect = runner.server_args.enable_cudagraph_gc
-        with model_capture_mode(), freeze_gc(collect), graph_capture() as context:
+        with model_capture_mode(), graph_capture() as context:
             for size in reversed(target.capture_bs):
                 self._graphs[size] = self._capture(size, context.stream)
 

@@ -50,13 +50,12 @@ class Decoded:
 
     batch: ForwardBatch
     result: GenerationBatchResult
-    """Its `next_token_ids`: one token a request, shape (batch size,)."""
 
     @property
     def tokens(self) -> torch.Tensor:
-        """The sampled tokens, int32, shape (batch size,)."""
+        """The sampled tokens, int64 or int32, shape (batch size,)."""
         sampled: torch.Tensor = self.result.next_token_ids
-        return sampled.to(torch.int32)
+        return sampled
 
 
 class PlainTarget:

@@ -1,6 +1,9 @@
 """What both workers share: when to decode plainly, on what, and the line that says so at start."""
 
+import gc
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sglang.srt.utils import get_available_gpu_memory, log_info_on_rank0
@@ -26,7 +29,8 @@ class Schedule:
         self.switch = Switch(settings.policy)
         before = get_available_gpu_memory(worker.device, worker.gpu_id)
         sizes = _sizes(worker.server_args, settings.policy)
-        with attributes(worker.server_args, cuda_graph_bs=sizes):
+        # SGLang collects garbage around each capture, seconds in all; it needn't while none is collected meanwhile.
+        with _no_garbage_collection(), attributes(worker.server_args, cuda_graph_bs=sizes, enable_cudagraph_gc=True):
             self.target = PlainTarget(worker.target_worker, sizes)
             self.draft = PlainDraft(draft_runner, worker.topk, self.target.graphs)
         self.memory_gb = before - get_available_gpu_memory(worker.device, worker.gpu_id)
@@ -42,6 +46,17 @@ class Schedule:
         )
         if attention_backend not in support.ATTENTION_BACKENDS:
             logger.warning("The toggle wasn't tested with attention backend %s.", attention_backend)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _sizes(server_args: Any, policy: Policy) -> list[int]:

@@ -28,7 +28,7 @@ class ToggledEAGLEWorker(EAGLEWorker):  # type: ignore[misc]
     def _plain_step(self, batch: Any) -> GenerationBatchResult:
         decoded = self._decode(batch)
         # On its way to the host before the draft's forward, so that requests are settled while that runs.
-        tokens = decoded.result.next_token_ids.to("cpu", non_blocking=True)
+        tokens = decoded.tokens.to("cpu", non_blocking=True)
         sampled = torch.get_device_module(self.device).Event()
         sampled.record()
         batch.spec_info = self.toggle.draft.follow(decoded)

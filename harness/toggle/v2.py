@@ -1,11 +1,10 @@
 """`EAGLEWorkerV2` (topk 1, overlap scheduling) that decodes plainly above the threshold."""
 
-from dataclasses import replace
+from copy import copy
 from typing import Any
 
 import torch
 from sglang.srt.managers.scheduler import GenerationBatchResult
-from sglang.srt.speculative.eagle_info_v2 import assign_extend_cache_locs_func
 from sglang.srt.speculative.eagle_worker_v2 import EAGLEWorkerV2
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
@@ -45,8 +44,7 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
         draft_input.new_seq_lens, draft_input.verify_done = seq_lens, lengths_known
         result = decoded.result
         result.next_draft_input = draft_input
-        result.next_token_ids = draft_input.bonus_tokens
-        result.accept_lens = torch.ones_like(draft_input.bonus_tokens)
+        result.accept_lens = torch.ones(len(seq_lens), dtype=torch.int32)  # read on the host only
         result.speculative_num_draft_tokens = 1  # the stride of next_token_ids
         if batch.return_logprob:  # a row of accepted tokens for each request
             result.logits_output.next_token_logprobs = result.logits_output.next_token_logprobs.unsqueeze(1)
@@ -54,24 +52,11 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
 
     def _decode(self, batch: Any, seq_lens: torch.Tensor) -> Decoded:
         """The target's forward and sampling, into the first of the slots that the scheduler allocated ahead."""
-        out_cache_loc = assign_extend_cache_locs_func(
-            req_pool_indices=batch.req_pool_indices,
-            req_to_token=self.req_to_token_pool.req_to_token,
-            start_offset=batch.seq_lens,
-            end_offset=seq_lens,
-            batch_size=len(seq_lens),
-            draft_token_num=1,
-            device=seq_lens.device,
-        )
-        return self.toggle.target.decode(
-            replace(
-                batch,
-                input_ids=batch.spec_info.bonus_tokens.to(torch.int64),
-                out_cache_loc=out_cache_loc,
-                seq_lens=seq_lens,
-                seq_lens_cpu=batch.seq_lens_cpu + 1,
-                seq_lens_sum=batch.seq_lens_sum + len(seq_lens),
-                spec_algorithm=SpeculativeAlgorithm.NONE,
-                spec_info=None,
-            )
-        )
+        slots = self.req_to_token_pool.req_to_token[batch.req_pool_indices, batch.seq_lens]
+        decode = copy(batch)
+        decode.input_ids = batch.spec_info.bonus_tokens.to(torch.int64)
+        decode.out_cache_loc = slots.to(torch.int64)
+        decode.seq_lens, decode.seq_lens_cpu = seq_lens, batch.seq_lens_cpu + 1
+        decode.seq_lens_sum = batch.seq_lens_sum + len(seq_lens)
+        decode.spec_algorithm, decode.spec_info = SpeculativeAlgorithm.NONE, None
+        return self.toggle.target.decode(decode)

@@ -67,7 +67,7 @@ def test_random_programs(boot: Boot, config: EngineConfig, device: Device) -> No
             crossed += any(run_right(engine, random_program(config, seed)).switches)
         except Exception as error:
             raise AssertionError(f"random program {seed}") from error
-    assert crossed > RANDOM_PROGRAMS[device] / 3
+    assert crossed > RANDOM_PROGRAMS[device] / 2
 
 
 @pytest.mark.parametrize("config", configs({name: c for name, c in TOGGLED.items() if not c.graphs}))

@@ -20,10 +20,17 @@ def program_of(case: str) -> Program:
     return Program.from_json((UPSTREAM / case / "program.json").read_text())
 
 
-def test_v2_outruns_a_stop_token(boot: Boot) -> None:
-    program = program_of("v2-stop-token-outrun")
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("v2-stop-token-outrun", "3 tokens, must end after 2 (stop)"),
+        ("v2-abort-outrun", "4 tokens, must end after 2 (length)"),
+    ],
+)
+def test_v2_outruns_an_end(boot: Boot, case: str, message: str) -> None:
+    program = program_of(case)
     wrong = judge(boot(program.config).run(program), right_answers(program))
-    assert [case.message for case in wrong] == ["3 tokens, must end after 2 (stop)"]
+    assert [found.message for found in wrong] == [message]
 
 
 @pytest.mark.parametrize(("case", "request_number"), [("v1-draft-extend-graph", 1), ("v2-draft-extend-graph", 1)])
