@@ -28,12 +28,13 @@ python3 -m compileall -q -j 16 "$site" >/dev/null 2>&1
 
 date -u +"%Y-%m-%d %H:%M UTC"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-TAIL=40 part doctor 120 python3 -m harness.cli doctor
+[ -n "${SKIP_DOCTOR:-}" ] || TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench bench-toggle bench-shape kernels answers}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape serve kernels answers}; do
   case $name in
-    main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 ;;
+    main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 \
+      --toggle warm --threshold 5 ;;
     bench)
       for kind in ${BENCHES:-v1-bfloat16 v2-bfloat16 none-bfloat16 v1-float32 v2-float32 none-float32}; do
         TAIL=12 part "bench-$kind" 100 \
@@ -41,20 +42,26 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape kernels answers}; d
       done
       ;;
     bench-toggle)
-      for worker in v1 v2; do
+      for worker in ${BENCH_TOGGLE:-v1 v2}; do
         TAIL=14 part "bench-toggle-$worker" "${TOGGLE_S:-150}" \
           python3 -m harness.cli bench toggle --device cuda --worker "$worker" --dtype bfloat16 --rounds "${ROUNDS:-3}"
       done
       ;;
     bench-shape)
-      for worker in v1 v2; do
+      for worker in ${BENCH_SHAPE:-v1 v2}; do
         TAIL=14 part "bench-shape-$worker" "${SHAPE_S:-200}" \
           python3 -m harness.cli bench toggle --device cuda --worker "$worker" --dtype bfloat16 \
           --shape llama-3.1-8b --batch-size 64 --rounds "${ROUNDS:-2}"
       done
       ;;
+    serve)
+      for worker in ${SERVE:-v1 v2}; do
+        TAIL=12 part "serve-$worker" 120 python3 -m harness.cli serve --device cuda --worker "$worker" \
+          --toggle warm --threshold 5 --max-new-tokens 256 --log "$out/server-$worker.log"
+      done
+      ;;
     kernels) part kernels "${KERNELS_S:-240}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
-    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine} --device cuda -n "${WORKERS:-8}" ;;
+    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine tests/serving} --device cuda -n "${WORKERS:-8}" ;;
   esac
 done
 [ -n "${SKIP_CACHES:-}" ] || (cd "$HOME" && tar -c "${caches[@]}" 2>/dev/null | xz -T 0 -3 >"$out/caches.tar.xz")
