@@ -19,7 +19,7 @@ BIN = ENVIRONMENT / "bin"
 LOCK = ROOT / "requirements.lock"
 STAMP = ENVIRONMENT / "locked"
 UV = "uv==0.13.9"
-MAIN_JOB = ["toggle-harness", "run", "--batch-sizes", "1,10,3"]
+MAIN_JOB = ["toggle-harness", "run", "--batch-sizes", "1,10,3", "--toggle", "warm", "--threshold", "5"]
 SUPPORTED = ((3, 11), (3, 12))
 
 
