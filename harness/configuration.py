@@ -80,7 +80,8 @@ class EngineConfig(Value):
     `draft_tokens` (nodes of the verified tree, its root included) defaults to `steps + 1` at topk 1, else to
     `4 * topk` or what the tree holds; with worker none it, `steps` and `topk` don't matter. `graphs` names the batch
     sizes to capture, in requests; an empty tuple turns CUDA graphs off. `chunked_prefill_size` (tokens) None turns
-    chunking off.
+    chunking off. `patch` names what is installed in the fixed toggle's place (`harness.patches`); `warm` is the toggle
+    itself.
     """
 
     worker: Worker = Worker.V1
@@ -100,6 +101,7 @@ class EngineConfig(Value):
     random_seed: int = 1234
     models: ModelPair | None = None
     toggle: Toggle | None = None
+    patch: str = "warm"
 
     @model_validator(mode="before")
     @classmethod
@@ -117,6 +119,8 @@ class EngineConfig(Value):
     def _consistent(self) -> Self:
         if self.toggle is not None and not self.speculative:
             raise ValueError("a toggle needs speculation to switch: use worker v1 or v2, or leave the toggle out")
+        if self.toggle is None and self.patch != "warm":
+            raise ValueError(f"patch {self.patch} replaces a toggle: give it a toggle with a threshold")
         if self.worker is Worker.V1 and self.overlap:
             raise ValueError("worker v1 has no overlap scheduling: set overlap=False, or use worker v2")
         if self.worker is Worker.V2 and not self.overlap:

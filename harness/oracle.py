@@ -70,7 +70,9 @@ def accepted(prompt: Prompt, produced: int, steps: int) -> int:
 
 def plain_program(program: Program) -> Program:
     """The program whose outputs are the answers where there is no closed form: the same requests, decoded plainly."""
-    config = program.config.model_copy(update={"worker": Worker.NONE, "overlap": False, "toggle": None})
+    config = program.config.model_copy(
+        update={"worker": Worker.NONE, "overlap": False, "toggle": None, "patch": "warm"}
+    )
     return Program(config=config, operations=(*program.submits, Drain()))
 
 

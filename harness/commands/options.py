@@ -54,6 +54,7 @@ RadixOption = Annotated[
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
 ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm.")]
+PatchOption = Annotated[str | None, option("A built-in patch in the fixed toggle's place, e.g. attempt-1.")]
 ThresholdOption = Annotated[int | None, option("Running requests up to which the toggle speculates.")]
 HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
 
@@ -80,15 +81,19 @@ def pair_of(target: Path | None, draft: Path | None) -> ModelPair | None:
     return None
 
 
-def toggle_of(strategy: str | None, threshold: int | None, hysteresis: int | None) -> Toggle | None:
+def toggle_of(
+    strategy: str | None, threshold: int | None, hysteresis: int | None, patch: str | None = None
+) -> Toggle | None:
     """The toggle of the options given; raises RefusedConfiguration naming what is missing or doesn't fit."""
     given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
-    if strategy is None and (threshold, hysteresis) != (None, None):
+    wanted = strategy is not None or patch is not None
+    if not wanted and (threshold, hysteresis) != (None, None):
         raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm")
-    if strategy is not None and threshold is None:
-        raise RefusedConfiguration("--toggle needs --threshold: the running requests up to which it speculates")
+    if wanted and threshold is None:
+        option = "--toggle" if patch is None else "--patch"
+        raise RefusedConfiguration(f"{option} needs --threshold: the running requests up to which it speculates")
     try:
-        return None if strategy is None else Toggle(**{k: v for k, v in given.items() if v is not None})
+        return Toggle(**{k: v for k, v in given.items() if v is not None}) if wanted else None
     except ValidationError as error:
         raise RefusedConfiguration(f"toggle: {first_problem(error)}") from None
 

@@ -62,6 +62,7 @@ def command(
     target: options.TargetOption = None,
     draft: options.DraftOption = None,
     toggle: options.ToggleOption = None,
+    patch: options.PatchOption = None,
     threshold: options.ThresholdOption = None,
     hysteresis: options.HysteresisOption = None,
 ) -> int:
@@ -85,7 +86,18 @@ def command(
         "radix_cache": radix_cache,
     }
     if program_file is not None:
-        others = (batch_sizes, steps_each, target, draft, graphs, toggle, threshold, hysteresis, *fields.values())
+        others = (
+            batch_sizes,
+            steps_each,
+            target,
+            draft,
+            graphs,
+            toggle,
+            patch,
+            threshold,
+            hysteresis,
+            *fields.values(),
+        )
         if any(value is not None for value in others):
             raise UsageError(
                 "a program file brings its own configuration: leave out --batch-sizes, --worker and the like"
@@ -95,7 +107,8 @@ def command(
         config = configuration(
             graphs=captured(graphs),
             models=pair_of(target, draft),
-            toggle=toggle_of(toggle, threshold, hysteresis),
+            toggle=toggle_of(toggle, threshold, hysteresis, patch),
+            patch=patch,
             **fields,
         )
         sizes = numbers_of(batch_sizes, "--batch-sizes", least=0)
@@ -174,7 +187,8 @@ def describe(config: EngineConfig, device: Device) -> str:
     where = "the emulated device (CPU)" if device is Device.CPU else "CUDA"
     draft = f", topk {config.topk}, {config.steps} steps, {config.verified_tokens} draft tokens" * config.speculative
     graphs = f"graphs at {', '.join(map(str, config.graphs))}" if config.graphs else "no graphs"
-    toggle = f", toggle {config.toggle.strategy} at {config.toggle.threshold}" if config.toggle else ""
+    patch = f", patch {config.patch}" if config.patch != "warm" else ""
+    toggle = f", toggle {config.toggle.strategy} at {config.toggle.threshold}{patch}" if config.toggle else ""
     return (
         f"SGLang's scheduler on {where}: worker {config.worker}{draft}, page size {config.page_size}, {graphs}{toggle}"
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from harness import patches
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.errors import NoProgress
@@ -32,6 +33,7 @@ class Engine:
             raise RefusedConfiguration(
                 f"attention_backend {config.attention_backend} needs a GPU: the emulated device has triton's only"
             )
+        patches.check(config.patch)
         self._vocabulary_size = vocabulary_size(config)
         if Engine._open is not None:
             raise RuntimeError("another engine is open in this process: close it first (SGLang's state is per process)")

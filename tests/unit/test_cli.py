@@ -42,6 +42,8 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ("run --batch-sizes 1 --max-running-requests 0", "max_running_requests: Input should be greater than 0"),
         ("run --batch-sizes 1 --threshold 5", "--threshold and --hysteresis need --toggle warm"),
         ("run --batch-sizes 1 --toggle warm", "--toggle needs --threshold"),
+        ("run --batch-sizes 1 --patch attempt-1", "--patch needs --threshold"),
+        ("run --batch-sizes 1 --patch no-such --threshold 5", "no patch no-such: there are warm"),
         ("run --batch-sizes 1 --toggle warm --threshold 0", "toggle: threshold: Input should be greater than 0"),
         ("run --batch-sizes 1 --toggle warm --threshold x", "Invalid value for '--threshold'"),
         ("run --batch-sizes 1 --toggle cold --threshold 5", "toggle: strategy: Input should be 'warm'"),

@@ -17,6 +17,7 @@ import torch
 from harness.configuration import EngineConfig
 from harness.errors import RefusedConfiguration
 from harness.models import models_of
+from harness.patches import UNCHANGED, worker_of
 
 CHUNKING_OFF = -1
 SCHEDULER = "sglang.srt.managers.scheduler"
@@ -120,11 +121,27 @@ def _toggled(config: EngineConfig) -> Iterator[None]:
             importlib.import_module("harness.toggle.plugin").register()
             # SGLang loads plugins once a process; an engine without a toggle may have been the first.
             importlib.import_module("sglang.srt.plugins.hook_registry").HookRegistry.apply_hooks()
-        yield
+        with _patched(config):
+            yield
     finally:
         for name in wanted:
             del os.environ[name]
         os.environ.update(before)
+
+
+@contextmanager
+def _patched(config: EngineConfig) -> Iterator[None]:
+    """Let the configuration's patch choose the worker class while a scheduler starts."""
+    if config.patch == UNCHANGED:
+        yield
+        return
+    algorithm = importlib.import_module("sglang.srt.speculative.spec_info").SpeculativeAlgorithm
+    patch, create_worker = worker_of(config.patch), algorithm.create_worker
+    algorithm.create_worker = lambda self, server_args: patch(create_worker(self, server_args))
+    try:
+        yield
+    finally:
+        algorithm.create_worker = create_worker
 
 
 def toggle_environment(config: EngineConfig) -> dict[str, str]:
@@ -139,6 +156,8 @@ def toggle_environment(config: EngineConfig) -> dict[str, str]:
 
 def _check_installed(config: EngineConfig, scheduler: Any) -> None:
     """SGLang swallows a plugin's errors: make sure that the toggle runs where it is asked for, and nowhere else."""
+    if config.patch != UNCHANGED:
+        return
     if hasattr(scheduler.draft_worker, "toggle") != (config.toggle is not None):
         raise RuntimeError(f"the toggle isn't installed as configured: the worker is {type(scheduler.draft_worker)}")
 
