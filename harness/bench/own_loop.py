@@ -9,7 +9,8 @@ from harness.program import Abort, Flush, Program, Retract, Step, Submit
 def script(program: Program, iterations: int, messages: Any) -> Iterator[list[Any]]:
     """What the scheduler receives in each of `iterations`, as the engine would send it.
 
-    `messages` is the release's module of messages (`requests`). Made ahead of time, so that making them isn't timed.
+    `messages` is the release's module of messages (`requests`). They are made as the loop asks for them, as the engine
+    makes its own.
     """
     waiting: list[Any] = []
     sent = number = 0

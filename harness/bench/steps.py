@@ -101,7 +101,7 @@ def _repeat(engine: Engine, program: Program, pairs: int) -> tuple[list[float], 
         engine.watch()
         traced = _timed(partial(_execute, engine, program))
         engine.reset()
-        received = list(own_loop.script(program, iterations, engine.messages))
+        received = own_loop.script(program, iterations, engine.messages)
         bare = _timed(partial(engine.run_bare, received))
         if pair:  # the first warms both up
             ratios.append(traced / bare)

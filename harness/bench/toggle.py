@@ -87,7 +87,7 @@ class _Run:
         """Seconds of each repetition, after one that isn't counted."""
         for repeat in range(REPEATS + 1):
             self._engine.reset()
-            received = list(own_loop.script(self._program, self.iterations, self._engine.messages))
+            received = own_loop.script(self._program, self.iterations, self._engine.messages)
             seconds = _timed(partial(self._engine.run_bare, received))
             if repeat:
                 yield seconds

@@ -1,6 +1,6 @@
 """The engine: one scheduler, booted once, on which programs run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -102,7 +102,7 @@ class Engine:
         """The release's messages to a scheduler, for whoever sends them without an engine."""
         return self._release.requests
 
-    def run_bare(self, received: list[list[Any]]) -> None:
+    def run_bare(self, received: Iterable[list[Any]]) -> None:
         """SGLang's own loop over these messages, unwatched: what a traced run is measured against."""
         self._session.run_own_loop(received)
 

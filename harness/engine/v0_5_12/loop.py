@@ -4,6 +4,7 @@
 gives way. So the order of calls is SGLang's, the loops of the next releases and those that a patch changes included.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -49,7 +50,7 @@ class _EndOfMessages(BaseException):
     """Leaves `Scheduler.run_event_loop`, which has no other way out; nothing in SGLang catches it."""
 
 
-def run_unattended(scheduler: Any, received: list[list[Any]]) -> None:
+def run_unattended(scheduler: Any, received: Iterable[list[Any]]) -> None:
     """The loop as SGLang runs it, with nothing of ours in it but where its messages come from."""
     remaining = iter(received)
 
@@ -76,7 +77,8 @@ class _Ambient:
             self._write(self._loop._inside)
 
     def __exit__(self, *_: object) -> None:
-        self._loop._inside = self._read()
+        if self._loop._inside is None:  # the loop gives way at one place, always in the same state
+            self._loop._inside = self._read()
         self._write(self._outside)
 
     def _read(self) -> tuple[bool, Any]:

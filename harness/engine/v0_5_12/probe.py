@@ -51,19 +51,20 @@ class Probe:
 
     def token_output(self, output: Any) -> None:
         """A `BatchTokenIDOutput` (managers/io_struct.py) on its way to the detokenizer."""
-        # Without a request that asks for them there is no list of logprobs.
-        logprobs = output.output_token_logprobs_val or [[] for _ in output.rids]
-        for rid, ids, of_ids, reason, retractions in zip(
-            output.rids, output.output_ids, logprobs, output.finished_reasons, output.retraction_counts, strict=True
+        numbers = [number_of(rid) for rid in output.rids]
+        requests, streamed = self.trace.requests, self._streamed
+        for number, ids, reason, retractions in zip(
+            numbers, output.output_ids, output.finished_reasons, output.retraction_counts, strict=True
         ):
-            number = number_of(rid)
-            request = self.trace.requests[number]
+            request = requests[number]
             request.output += ids
-            request.logprobs += of_ids
             request.retractions = retractions
             if reason is not None:
                 request.finish_reason = reason["type"]
-            self._streamed[number] = self._streamed.get(number, 0) + len(ids)
+            streamed[number] = streamed.get(number, 0) + len(ids)
+        if output.output_token_logprobs_val:
+            for number, logprobs in zip(numbers, output.output_token_logprobs_val, strict=True):
+                requests[number].logprobs += logprobs
 
     def abort_output(self, rid: str) -> None:
         """An `AbortReq` to the tokenizer: the request ended without having run, or out of memory."""

@@ -8,14 +8,17 @@ from harness.program import Submit
 IO = "sglang.srt.managers.io_struct"
 
 
+PREFIX = "request-"
+
+
 def rid_of(number: int) -> str:
     """Request id; of fixed width, since SGLang aborts every request whose id starts with the given one."""
-    return f"request-{number:06d}"
+    return f"{PREFIX}{number:06d}"
 
 
 def number_of(rid: str) -> int:
     """The inverse of `rid_of`."""
-    return int(rid.rpartition("-")[2])
+    return int(rid[len(PREFIX) :])
 
 
 def generate(submit: Submit, number: int, prompt: tuple[int, ...]) -> Any:

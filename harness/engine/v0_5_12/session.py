@@ -1,6 +1,7 @@
 """One booted scheduler of this release, behind the calls that the engine makes."""
 
 import importlib
+from collections.abc import Iterable
 from typing import Any
 
 from harness.configuration import EngineConfig
@@ -60,7 +61,7 @@ class Session:
 
         scheduler.update_running_batch = once
 
-    def run_own_loop(self, received: list[list[Any]]) -> None:
+    def run_own_loop(self, received: Iterable[list[Any]]) -> None:
         """Run `Scheduler.run_event_loop` itself over these messages, a list an iteration; then a reset is due."""
         self.observe(None)
         self._loop.close()

@@ -1,0 +1,105 @@
+"""The checks: one invariant each, evaluated on every step of a program while it runs."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from harness.checks.aliasing import Aliasing
+from harness.checks.base import Check, Findings, Skipped, Violation
+from harness.checks.draft import DraftState
+from harness.checks.graphs import Graphs
+from harness.checks.lengths import LengthsV1, LengthsV2
+from harness.checks.losslessness import Losslessness
+from harness.checks.progress import Progress
+from harness.checks.shapes import Shapes
+from harness.checks.slots import Slots
+from harness.checks.spec_info import SpecInfo
+from harness.checks.sums import Sums
+from harness.checks.tokens import Tokens
+from harness.errors import UsageError
+from harness.observation import After, Compared, DraftCache, Forward, Replay
+from harness.program import Program
+
+FAMILIES: tuple[type[Check], ...] = (
+    Shapes,
+    Slots,
+    LengthsV1,
+    LengthsV2,
+    Sums,
+    SpecInfo,
+    Graphs,
+    Aliasing,
+    Tokens,
+    Losslessness,
+    DraftState,
+    Progress,
+)
+NAMES = tuple(check.name for check in FAMILIES)
+
+
+class CheckFailed(Exception):
+    """A step violated invariants; `violations` are all that were found at that moment, by check."""
+
+    def __init__(self, step: int, violations: Sequence[tuple[str, Violation]]) -> None:
+        self.step, self.violations = step, violations
+        super().__init__("\n".join(f"step {step}, {check}: {violation}" for check, violation in violations))
+
+    @property
+    def check(self) -> str:
+        """The first check that failed."""
+        return self.violations[0][0]
+
+
+def selected(text: str) -> tuple[type[Check], ...]:
+    """Families named by number or name, e.g. `I1,I7-graphs`, or `all`; raises UsageError for an unknown one."""
+    if text == "all":
+        return FAMILIES
+    chosen = []
+    for word in text.split(","):
+        found = [family for family in FAMILIES if word in (family.name, family.name.partition("-")[0])]
+        if not found:
+            raise UsageError(f"no check {word}: there are {', '.join(NAMES)}")
+        chosen += found
+    return tuple(family for family in FAMILIES if family in chosen)
+
+
+class Checks:
+    """The checks of one run; raises CheckFailed at the first moment at which any fails."""
+
+    def __init__(self, program: Program, families: Iterable[type[Check]] = FAMILIES) -> None:
+        self._checks = [family(program) for family in families]
+        self.evaluated: Counter[str] = Counter()
+        """How often each check was evaluated."""
+        self.skipped: Counter[tuple[str, str]] = Counter()
+        """How often each check could not be, and why."""
+
+    def at_forward(self, forward: Forward) -> None:
+        """Before a forward of the target."""
+        self._judge(forward.step.index, [(check.name, check.at_forward(forward)) for check in self._checks])
+
+    def at_replay(self, step: int, replay: Replay) -> None:
+        """Before a captured graph is replayed."""
+        self._judge(step, [(check.name, check.at_replay(replay)) for check in self._checks])
+
+    def compared(self, step: int, compared: Compared) -> None:
+        """After a forward that ran in both ways."""
+        self._judge(step, [(check.name, check.compared(compared)) for check in self._checks])
+
+    def after_step(self, after: After) -> None:
+        """After a step's result was processed."""
+        self._judge(after.step.index, [(check.name, check.after_step(after)) for check in self._checks])
+
+    def draft_cache(self, step: int, cache: DraftCache) -> None:
+        """Where the draft's KV is looked at."""
+        self._judge(step, [(check.name, check.draft_cache(cache)) for check in self._checks])
+
+    def _judge(self, step: int, looked: list[tuple[str, Findings]]) -> None:
+        violations = []
+        for name, findings in looked:
+            self.evaluated[name] += 1
+            for finding in findings:
+                if isinstance(finding, Skipped):
+                    self.skipped[name, finding.reason] += 1
+                else:
+                    violations.append((name, finding))
+        if violations:
+            raise CheckFailed(step, violations)

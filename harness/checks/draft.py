@@ -1,0 +1,120 @@
+"""I11: a plain stretch costs no acceptance, because the draft's KV cache is what a fresh prefill would write."""
+
+from collections.abc import Mapping
+from functools import cache
+
+import torch
+
+from fixtures.model_pair.architecture import Draft, Target
+from fixtures.model_pair.checkpoint import load_draft, load_target
+from harness.checks.base import Check, Findings, Skipped, Violation
+from harness.observation import After, DraftCache
+from harness.oracle import accepted
+from harness.program import Program
+from harness.prompts import Prompt
+from harness.trace import Trace
+
+TOLERANCE = {"float32": 5e-3, "bfloat16": 5e-2, "float16": 1e-2}
+"""Largest difference of an entry, relative to the largest entry."""
+
+Acceptance = Mapping[tuple[int, int], int]
+"""Draft tokens accepted by a request, by its number and the tokens it had produced."""
+
+
+def acceptance_of(trace: Trace) -> Acceptance:
+    """What each spec step of a trace accepted, but for the last of each request."""
+    produced = [0] * len(trace.requests)
+    found: dict[tuple[int, int], int] = {}
+    for step in trace.steps:
+        for place, (number, count) in enumerate(zip(step.requests, step.tokens_out, strict=True)):
+            ends = produced[number] + count == len(trace.requests[number].output)
+            if step.accepted is not None and count and not ends:
+                found[number, produced[number]] = step.accepted[place]
+            produced[number] += count
+    return found
+
+
+class DraftState(Check):
+    """Accepted lengths, step by step, and the draft's KV entries.
+
+    `GenerationBatchResult.num_correct_drafts_per_req_cpu` (managers/utils.py) against the closed form of the model pair,
+    or against an always-spec run; `MHATokenToKVPool` of the draft (mem_cache/memory_pool.py) against the pair computed
+    in torch (fixtures/model_pair). With graphs SGLang's own draft extend accepts less after a spec step (cases/upstream), so
+    that only steps after a prefill or a plain step are compared then.
+    """
+
+    name = "I11-draft"
+
+    def __init__(self, program: Program, always_spec: Acceptance | None = None) -> None:
+        super().__init__(program)
+        prompts = [submit.prompt for submit in program.submits]
+        known = program.config.models is None and all(isinstance(prompt, Prompt) for prompt in prompts)
+        self._prompts = [prompt for submit in program.submits for prompt in submit.family()] if known else None
+        self._open = [submit.open for submit in program.submits for _ in range(submit.count)]
+        self._always_spec = always_spec
+        self._after_spec: set[int] = set()
+
+    def after_step(self, after: After) -> Findings:
+        """Compare what a spec step accepted, of requests that go on."""
+        step = after.step
+        running = {request.number for request in after.requests if not request.finished}
+        for place, (number, count) in enumerate(zip(step.requests, step.tokens_out, strict=True)):
+            if step.accepted is not None and number in running and count:
+                yield from self._compare(number, len(after.streamed[number]) - count, step.accepted[place])
+        if step.spec:
+            self._after_spec |= set(step.requests)
+        else:
+            self._after_spec -= set(step.requests)
+
+    def _compare(self, number: int, produced: int, seen: int) -> Findings:
+        if self._open[number]:
+            yield Skipped("no accepted length is known of a sampled or penalised request")
+        elif self.config.graphs and number in self._after_spec:
+            yield Skipped(
+                "after a spec step with graphs SGLang accepts less of itself: cases/upstream/*-draft-extend-graph"
+            )
+        elif self._prompts is not None:
+            expected = accepted(self._prompts[number], produced, self.config.steps)
+            if seen != expected:
+                yield Violation(f"draft tokens accepted after {produced} tokens", expected, seen, number)
+        elif self._always_spec is not None and (number, produced) in self._always_spec:
+            expected = self._always_spec[number, produced]
+            if seen != expected:
+                yield Violation(f"draft tokens accepted after {produced} tokens", expected, seen, number)
+        else:
+            yield Skipped("no accepted length is known: another model pair, and no always-spec run that stopped here")
+
+    def draft_cache(self, cache: DraftCache) -> Findings:
+        """Compare every entry with a fresh prefill's."""
+        if self.config.models is not None:
+            yield Skipped("another model pair: its draft isn't known in torch")
+            return
+        keys, values = fresh(tuple(cache.tokens), len(cache.keys))
+        for name, expected, seen in (("key", keys, cache.keys), ("value", values, cache.values)):
+            off = (seen.float().cpu() - expected).abs().flatten(1).amax(1) / expected.abs().max()
+            bad = (off > TOLERANCE[self.config.dtype]).nonzero().flatten().tolist()
+            if bad:
+                what = f"draft KV, {name} entries of positions {_ranges(bad)} of {len(cache.keys)},"
+                yield Violation(
+                    what, "as a fresh prefill's", f"up to {float(off.max()):.2g} of the largest off", cache.request
+                )
+
+
+@cache
+def _pair() -> tuple[Target, Draft]:
+    return load_target(), load_draft()
+
+
+def fresh(tokens: tuple[int, ...], positions: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys and values, (positions, heads, head size) float32, of a draft prefill: entry p is of token p + 1."""
+    target, draft = _pair()
+    ids = torch.tensor([tokens[: positions + 1]])
+    with torch.no_grad():
+        features = target(ids[:, :positions]).features
+        embedded = target.model.embed_tokens(ids[:, 1 : positions + 1])
+        keys, values = draft(embedded, draft.fc(features), torch.arange(positions)).cache
+    return keys[0].transpose(0, 1), values[0].transpose(0, 1)
+
+
+def _ranges(places: list[int]) -> str:
+    return f"{places[0]} to {places[-1]}" if len(places) > 1 else str(places[0])
