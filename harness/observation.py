@@ -93,6 +93,8 @@ class Request:
     retractions: int
     prefilled: bool
     """Whether its prompt is in the KV cache as a whole."""
+    chunk_ends: bool
+    """Whether its draft KV holds entries made of tokens that were only predicted: cases/upstream/draft-chunk-end."""
 
 
 @dataclass(slots=True)
@@ -115,20 +117,19 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Decoding:
-    """The batch that decodes."""
+class Launch:
+    """A decode batch as the scheduler hands it to the worker."""
 
-    requests: tuple[int, ...]
-    seq_lens: Tensor | None
-    seq_lens_cpu: Tensor | None
-    overlap: bool
+    step: TraceStep
+    requests: list[Request]
     speculative: bool
+    seq_lens: Tensor
+    """(batch size,) int; without speculation the token about to be read counts already."""
+    seq_lens_cpu: Tensor
     spec_rows: dict[str, int] | None
-    """Rows of each field that the next step drafts from; None where there is nothing to draft from."""
+    """Rows of each field that the step drafts from; None where there is nothing to draft from."""
     bonus_tokens: Tensor | None
-    """(batch size,) int: the token that each request's next step starts from."""
-    last_tokens: tuple[int, ...]
-    """The last output token of each request."""
+    """(batch size,) int: the token that each request's step starts from, where the scheduler knows it by now."""
 
 
 @dataclass(slots=True)
@@ -138,7 +139,6 @@ class After:
     step: TraceStep
     requests: list[Request]
     memory: Memory
-    decoding: Decoding | None
     idle: bool
     streamed: dict[int, list[int]] = field(default_factory=dict)
     """Tokens streamed so far, by request, of those in the step."""
@@ -156,3 +156,5 @@ class DraftCache:
     keys: Tensor
     """(positions, heads, head size)."""
     values: Tensor
+    excepted: tuple[int, ...] = ()
+    """Positions that SGLang itself fills with another token's entry: cases/upstream/draft-chunk-end."""

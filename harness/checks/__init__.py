@@ -16,7 +16,7 @@ from harness.checks.spec_info import SpecInfo
 from harness.checks.sums import Sums
 from harness.checks.tokens import Tokens
 from harness.errors import UsageError
-from harness.observation import After, Compared, DraftCache, Forward, Replay
+from harness.observation import After, Compared, DraftCache, Forward, Launch, Replay
 from harness.program import Program
 
 FAMILIES: tuple[type[Check], ...] = (
@@ -72,6 +72,10 @@ class Checks:
         self.skipped: Counter[tuple[str, str]] = Counter()
         """How often each check could not be, and why."""
 
+    def at_launch(self, launch: Launch) -> None:
+        """As a decode batch is handed to the worker."""
+        self._judge(launch.step.index, [(check.name, check.at_launch(launch)) for check in self._checks])
+
     def at_forward(self, forward: Forward) -> None:
         """Before a forward of the target."""
         self._judge(forward.step.index, [(check.name, check.at_forward(forward)) for check in self._checks])
@@ -88,9 +92,9 @@ class Checks:
         """After a step's result was processed."""
         self._judge(after.step.index, [(check.name, check.after_step(after)) for check in self._checks])
 
-    def draft_cache(self, step: int, cache: DraftCache) -> None:
-        """Where the draft's KV is looked at."""
-        self._judge(step, [(check.name, check.draft_cache(cache)) for check in self._checks])
+    def draft_caches(self, step: int, caches: list[DraftCache]) -> None:
+        """At a spec step, of the requests that drafted from a prefill or a plain step."""
+        self._judge(step, [(check.name, check.draft_caches(caches)) for check in self._checks])
 
     def _judge(self, step: int, looked: list[tuple[str, Findings]]) -> None:
         violations = []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.configuration import EngineConfig
-from harness.observation import After, Compared, DraftCache, Forward, Replay
+from harness.observation import After, Compared, DraftCache, Forward, Launch, Replay
 from harness.program import Program
 
 
@@ -42,6 +42,10 @@ class Check:
         self.program = program
         self.config: EngineConfig = program.config
 
+    def at_launch(self, launch: Launch) -> Findings:
+        """As a decode batch is handed to the worker."""
+        return iter(())
+
     def at_forward(self, forward: Forward) -> Findings:
         """Before a forward of the target."""
         return iter(())
@@ -58,6 +62,6 @@ class Check:
         """After a step's result was processed."""
         return iter(())
 
-    def draft_cache(self, cache: DraftCache) -> Findings:
-        """At a spec step after a plain one, and where a request ends."""
+    def draft_caches(self, caches: list[DraftCache]) -> Findings:
+        """At a spec step, of the requests that drafted from a prefill or a plain step."""
         return iter(())

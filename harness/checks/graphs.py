@@ -12,10 +12,10 @@ TOLERANCE = {"float32": 2e-2, "bfloat16": 1.0, "float16": 0.25}
 class Graphs(Check):
     """Size, mode, tokens, padding and addresses of a replay, and its result against an eager forward's.
 
-    `CudaGraphRunner.{can_run,replay_prepare}` (model_executor/cuda_graph_runner.py) checks neither mode nor token count.
-    Padded rows must write to slot 0 and have the fill length; the engine poisons them before each preparation, so that
-    leaving them as they were shows. Results are compared once for each captured size after each switch, for the target;
-    SGLang's own draft extend differs between graph and eager (cases/upstream), so that it isn't compared.
+    `CudaGraphRunner.{can_run,replay_prepare}` (model_executor/cuda_graph_runner.py) checks neither mode nor token
+    count. Padded rows must write to slot 0 and have the fill length; the engine poisons them before each preparation,
+    so that leaving them as they were shows. Results are compared once for each captured size after each switch, for
+    the target; SGLang's own draft extend differs between graph and eager (cases/upstream), so that it isn't compared.
     """
 
     name = "I7-graphs"

@@ -2,7 +2,7 @@
 
 from harness.checks.base import Check, Findings, Violation
 from harness.configuration import Worker
-from harness.observation import After, Forward, Request
+from harness.observation import After, Forward, Launch, Request
 
 
 def known(request: Request) -> int:
@@ -11,28 +11,24 @@ def known(request: Request) -> int:
 
 
 class LengthsV1(Check):
-    """Without overlap every length of a running request is the same number.
+    """Without overlap every length of a request that decodes is the same number.
 
-    `Req.{kv_committed_len,kv_allocated_len}`, `ScheduleBatch.{seq_lens,seq_lens_cpu}` (managers/schedule_batch.py), which
-    v1 advances in `EagleVerifyInput.verify` (speculative/eagle_info.py).
+    `Req.{kv_committed_len,kv_allocated_len}`, `ScheduleBatch.{seq_lens,seq_lens_cpu}` (managers/schedule_batch.py),
+    which v1 advances in `EagleVerifyInput.verify` (speculative/eagle_info.py).
     """
 
     name = "I3-lengths-v1"
 
-    def after_step(self, after: After) -> Findings:
-        """Compare five lengths of each running request."""
-        decoding = after.decoding
-        if self.config.overlap or decoding is None or decoding.seq_lens is None or decoding.seq_lens_cpu is None:
+    def at_launch(self, launch: Launch) -> Findings:
+        """Compare four lengths of each request."""
+        if self.config.overlap:
             return
-        by_number = {request.number: request for request in after.requests}
-        on_device, on_host = decoding.seq_lens.tolist(), decoding.seq_lens_cpu.tolist()
-        if not len(decoding.requests) == len(on_device) == len(on_host):
-            yield Violation("rows of seq_lens, seq_lens_cpu", len(decoding.requests), (len(on_device), len(on_host)))
+        on_device, on_host = launch.seq_lens.tolist(), launch.seq_lens_cpu.tolist()
+        if not len(launch.requests) == len(on_device) == len(on_host):
+            yield Violation("rows of seq_lens, seq_lens_cpu", len(launch.requests), (len(on_device), len(on_host)))
             return
-        for number, device, host in zip(decoding.requests, on_device, on_host, strict=True):
-            request = by_number.get(number)
-            if request is None or request.finished or not request.prefilled:
-                continue
+        for request, device, host in zip(launch.requests, on_device, on_host, strict=True):
+            expected = known(request) + (0 if launch.speculative else 1)
             lengths = {
                 "seq_lens": device,
                 "seq_lens_cpu": host,
@@ -40,15 +36,15 @@ class LengthsV1(Check):
                 "kv_allocated_len": request.allocated,
             }
             for name, length in lengths.items():
-                if length != known(request):
-                    yield Violation(name, known(request), length, number)
+                if length != expected:
+                    yield Violation(name, expected, length, request.number)
 
 
 class LengthsV2(Check):
     """With overlap a request is committed one token further for each decode in flight, and owns all that it may write.
 
-    `EagleDraftInputV2Mixin.prepare_for_decode` (speculative/eagle_info_v2.py) commits a bonus token ahead of the result,
-    `_resolve_spec_overlap_tokens` (managers/scheduler_output_processor_mixin.py) settles it.
+    `EagleDraftInputV2Mixin.prepare_for_decode` (speculative/eagle_info_v2.py) commits a bonus token ahead of the
+    result, `_resolve_spec_overlap_tokens` (managers/scheduler_output_processor_mixin.py) settles it.
     """
 
     name = "I4-lengths-v2"

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from harness import patches
+from harness.checks import Checks
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.errors import NoProgress
@@ -57,26 +58,31 @@ class Engine:
     ) -> None:
         self.close()
 
-    def run(self, program: Program, on_step: Callable[[TraceStep], None] | None = None) -> Trace:
+    def run(
+        self, program: Program, on_step: Callable[[TraceStep], None] | None = None, checks: Checks | None = None
+    ) -> Trace:
         """Run a program from the state after boot and return its trace.
 
-        `on_step` sees each row once its result is processed. Whatever the scheduler raises comes through; the rows
-        until then are in `trace`. Raises UsageError where the program can't run on this engine.
+        `on_step` sees each row once its result is processed; `checks`, made for this program, look on at every step.
+        Whatever the scheduler or a check raises comes through; the rows until then are in `trace`. Raises UsageError
+        where the program can't run on this engine.
         """
         if program.config != self.config:
             raise UsageError("the program's configuration isn't this engine's: boot an engine from program.config")
         check_program(program)
         check_tokens(program, self._vocabulary_size)
         self.reset()
-        self.watch(on_step)
+        self.watch(on_step, checks)
         for operation in program.operations:
             self.execute(operation)
         self.trace.idle = not self._messages and self._session.idle
         return self.trace
 
-    def watch(self, on_step: Callable[[TraceStep], None] | None = None) -> None:
+    def watch(self, on_step: Callable[[TraceStep], None] | None = None, checks: Checks | None = None) -> None:
         """Start a new trace; `run` does."""
         probe = self._release.Probe(self._session.scheduler, on_step)
+        if checks is not None:
+            self._session.check(probe, checks)
         self._session.observe(probe)
         self.trace = probe.trace
 

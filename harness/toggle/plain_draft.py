@@ -76,7 +76,8 @@ class DraftGraphs:
     """
 
     def __init__(self, runner: Any, backend: Any, topk: int, target: PlainGraphRunner) -> None:
-        self._runner, self._backend, self._topk, self._target = runner, backend, topk, target
+        self._runner, self.backend, self._topk, self._target = runner, backend, topk, target
+        self.capture_bs: list[int] = target.capture_bs
         # Triton's metadata is device work alone and goes into the graph; others plan on the host, before a replay.
         self._plans_in_graph = isinstance(backend, TritonAttnBackend)
         self._tokens = torch.zeros(target.max_bs, dtype=torch.int64, device=runner.device)
@@ -103,7 +104,7 @@ class DraftGraphs:
 
     def _plan(self, size: int, seq_lens_sum: int) -> None:
         inputs = self._target.buffers
-        self._backend.init_forward_metadata_replay_cuda_graph(
+        self.backend.init_forward_metadata_replay_cuda_graph(
             size,
             inputs.req_pool_indices[:size],
             inputs.seq_lens[:size],
@@ -116,7 +117,7 @@ class DraftGraphs:
 
     def _capture(self, size: int, stream: Any) -> tuple[Any, Proposal]:
         batch = self._captured_batch(size)
-        self._backend.init_forward_metadata_capture_cuda_graph(
+        self.backend.init_forward_metadata_capture_cuda_graph(
             size, size, batch.req_pool_indices, batch.seq_lens, None, ForwardMode.DECODE, None
         )
 
@@ -151,7 +152,7 @@ class DraftGraphs:
             return_logprob=False,
             req_to_token_pool=self._runner.req_to_token_pool,
             token_to_kv_pool=self._runner.token_to_kv_pool,
-            attn_backend=self._backend,
+            attn_backend=self.backend,
             spec_algorithm=self._runner.spec_algorithm,
             spec_info=EagleDraftInput(hidden_states=hidden_states),
             capture_hidden_mode=CaptureHiddenMode.LAST,

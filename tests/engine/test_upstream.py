@@ -33,6 +33,18 @@ def test_v2_outruns_an_end(boot: Boot, case: str, message: str) -> None:
     assert [found.message for found in wrong] == [message]
 
 
+def test_a_chunked_prefill_costs_acceptance(boot: Boot) -> None:
+    program = program_of("draft-chunk-end")
+    whole = program.model_copy(update={"config": program.config.model_copy(update={"chunked_prefill_size": None})})
+    less = []
+    for chunked in (program, whole):
+        trace = boot(chunked.config).run(chunked)
+        assert judge(trace, right_answers(chunked)) == []
+        less.append([row for row in compare_acceptance(chunked, trace) if row.seen < row.expected])
+    assert len(less[0]) >= 1
+    assert less[1] == []
+
+
 @pytest.mark.parametrize(("case", "request_number"), [("v1-draft-extend-graph", 1), ("v2-draft-extend-graph", 1)])
 def test_draft_extend_in_a_graph_costs_acceptance(boot: Boot, case: str, request_number: int) -> None:
     program = program_of(case)

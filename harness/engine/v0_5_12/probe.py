@@ -3,15 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
+from harness.engine.v0_5_12.observer import Observer
 from harness.engine.v0_5_12.requests import number_of
 from harness.trace import Trace, TraceStep
 
 
 class Probe:
-    """Wraps four calls of one scheduler and fills `trace` from their arguments and results."""
+    """Wraps four calls of one scheduler and fills `trace` from their arguments and results.
+
+    With an `Observer` each of them is shown to the checks as well.
+    """
 
     def __init__(self, scheduler: Any, on_step: Callable[[TraceStep], None] | None = None) -> None:
         self.trace = Trace()
+        self.observer: Observer | None = None
         self._scheduler = scheduler
         self._on_step = on_step
         self._reported = 0
@@ -29,6 +34,8 @@ class Probe:
         self._scheduler.run_batch = self._watch_run_batch
         self._scheduler.process_batch_result = self._watch_process_batch_result
         self._runner.forward = self._watch_forward
+        if self.observer is not None:
+            self.observer.attach()
 
     def detach(self) -> None:
         """Stop watching; the scheduler's methods are its own again."""
@@ -38,6 +45,8 @@ class Probe:
             (self._runner, "forward"),
         ):
             vars(owner).pop(name, None)
+        if self.observer is not None:
+            self.observer.detach()
 
     def end_iteration(self) -> None:
         """Complete the iteration's row, or add an idle one, and report the rows that are complete."""
@@ -47,6 +56,8 @@ class Probe:
             self._scheduler.tree_cache.evictable_size()
         )
         step.waiting = len(self._scheduler.waiting_queue)
+        if self.observer is not None and not step.requests:
+            self.observer.processed(step)
         self._report()
 
     def token_output(self, output: Any) -> None:
@@ -83,6 +94,8 @@ class Probe:
         step = self._begin(batch.forward_mode.name, tuple(number_of(request.rid) for request in batch.reqs))
         step.processed = False
         self._launching = step
+        if self.observer is not None:
+            self.observer.launch(step, batch)
         result = self._run_batch(batch, *args, **kwargs)
         result.trace_step = step
         return result
@@ -92,9 +105,13 @@ class Probe:
         if step is not None:
             step.forward_mode = forward_batch.forward_mode.name
             step.tokens_in = int(forward_batch.input_ids.numel())
+            if self.observer is not None:
+                self.observer.forward(step, forward_batch)
         output = self._forward(forward_batch, *args, **kwargs)
         if step is not None and output.can_run_graph:
             step.padded_size = self._runner.graph_runner.bs
+            if self.observer is not None:
+                self.observer.forwarded(step, forward_batch, output, self._forward)
         return output
 
     def _watch_process_batch_result(self, batch: Any, result: Any) -> None:
@@ -105,6 +122,8 @@ class Probe:
         if step.spec and result.num_correct_drafts_per_req_cpu is not None:
             step.accepted = tuple(result.num_correct_drafts_per_req_cpu)
         step.processed = True
+        if self.observer is not None:
+            self.observer.processed(step)
 
     def _report(self) -> None:
         steps = self.trace.steps

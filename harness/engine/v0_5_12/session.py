@@ -4,9 +4,12 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
+from harness.checks import Checks
 from harness.configuration import EngineConfig
 from harness.engine.v0_5_12.boot import SCHEDULER, boot, shut_down
+from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.loop import EventLoop, run_unattended
+from harness.engine.v0_5_12.observer import Observer
 from harness.engine.v0_5_12.probe import Probe
 from harness.engine.v0_5_12.reset import BootState
 from harness.engine.v0_5_12.sink import Sink
@@ -21,6 +24,7 @@ class Session:
         self._sink = Sink(self.scheduler)
         self._loop = EventLoop(self.scheduler)
         self._boot_state = BootState(self.scheduler)
+        self._graphs = GraphWatch(self.scheduler)
         self._probe: Probe | None = None
 
     @property
@@ -41,6 +45,10 @@ class Session:
         self._probe = self._sink.probe = probe
         if probe is not None:
             probe.attach()
+
+    def check(self, probe: Probe, checks: Checks) -> None:
+        """Let a probe, before it observes, show what it sees to checks."""
+        probe.observer = Observer(self.scheduler, self._graphs, checks, probe.trace)
 
     def force_retraction(self) -> None:
         """Make the next decode batch retract as if KV memory had run out.
@@ -79,5 +87,5 @@ class Session:
         """Give back memory and process groups, so that another scheduler can boot in this process."""
         self.observe(None)
         self._loop.close()
-        del self.scheduler, self._sink, self._boot_state, self._loop
+        del self.scheduler, self._sink, self._boot_state, self._graphs, self._loop
         shut_down()

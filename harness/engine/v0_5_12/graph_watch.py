@@ -1,0 +1,116 @@
+"""Watch the replays of captured graphs: what each is given, and whether its tensors are where they were captured."""
+
+import bisect
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from harness.engine.v0_5_12.buffers import draft_worker, model_runners, toggle
+from harness.observation import Replay
+
+POISON_LENGTH = 3
+"""What lengths of padded rows are before a preparation: neither the fill length nor, by chance, harmless."""
+RAGGED = ("DRAFT_EXTEND",)
+"""Forward modes whose captured kernels take requests of fewer tokens than were captured."""
+
+Saw = Callable[[Replay], None]
+
+
+class GraphWatch:
+    """Wraps the preparation or the replay of every graph runner of one scheduler."""
+
+    def __init__(self, scheduler: Any) -> None:
+        """Note where the captured tensors are; call right after boot."""
+        self._scheduler = scheduler
+        self._runners = list(_graph_runners(scheduler))
+        self._addresses = {id(runner): _addresses(runner) for _, runner in self._runners}
+        self._pages = scheduler.token_to_kv_pool_allocator.size
+
+    def attach(self, saw: Saw) -> None:
+        """Report each replay from now on."""
+        for model, runner in self._runners:
+            if hasattr(runner, "replay_prepare"):
+                runner.replay_prepare = self._preparing(model, runner, runner.replay_prepare, saw)
+            else:
+                runner.replay = self._replaying(model, runner, runner.replay, saw)
+
+    def detach(self) -> None:
+        """Report no more."""
+        for _, runner in self._runners:
+            for name in ("replay_prepare", "replay"):
+                vars(runner).pop(name, None)
+
+    def _preparing(self, model: str, runner: Any, prepare: Callable[..., None], saw: Saw) -> Callable[..., None]:
+        def watched(forward_batch: Any, *args: Any, **kwargs: Any) -> None:
+            seen = self._replay(model, runner, forward_batch, runner.capture_forward_mode.name)
+            buffers, each = runner.buffers, runner.num_tokens_per_bs
+            first, last = seen.batch_size, seen.captured_size
+            buffers.out_cache_loc[first * each : last * each] = self._pages
+            buffers.seq_lens[first:last] = POISON_LENGTH
+            if last < first or seen.captured_mode != seen.mode or seen.tokens != first * each:
+                saw(seen)  # preparing would raise
+            prepare(forward_batch, *args, **kwargs)
+            seen.padded_slots = buffers.out_cache_loc[first * each : last * each]
+            seen.padded_lengths = buffers.seq_lens[first:last]
+            seen.fill_length = runner.seq_len_fill_value
+            saw(seen)
+
+        return watched
+
+    def _replaying(self, model: str, runner: Any, replay: Callable[..., Any], saw: Saw) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            forward_batch = args[-1]
+            mode = getattr(runner, "forward_mode", None)
+            saw(self._replay(model, runner, forward_batch, mode.name if mode is not None else "DECODE"))
+            return replay(*args, **kwargs)
+
+        return watched
+
+    def _replay(self, model: str, runner: Any, forward_batch: Any, captured_mode: str) -> Replay:
+        sizes, size = runner.capture_bs, forward_batch.batch_size
+        index = bisect.bisect_left(sizes, size)
+        # A draft's input_ids are made step by step in its graph; what the batch holds is left from before.
+        tokens = size if model == "draft" else len(forward_batch.input_ids)
+        now = _addresses(runner)
+        return Replay(
+            model=model,
+            captured_mode=captured_mode,
+            mode=forward_batch.forward_mode.name,
+            captured_size=sizes[index] if index < len(sizes) else sizes[-1],
+            batch_size=size,
+            tokens=tokens,
+            tokens_each=getattr(runner, "num_tokens_per_bs", 1) if captured_mode != "DECODE" else 1,
+            ragged=captured_mode in RAGGED,
+            moved=tuple(name for name, place in self._addresses[id(runner)].items() if now.get(name) != place),
+        )
+
+
+def _graph_runners(scheduler: Any) -> Iterator[tuple[str, Any]]:
+    draft, toggled = draft_worker(scheduler), toggle(scheduler)
+    named = [
+        ("target", model_runners(scheduler)[0].graph_runner),
+        ("draft", getattr(draft, "cuda_graph_runner", None)),
+        ("draft extend", getattr(draft, "cuda_graph_runner_for_draft_extend", None)),
+    ]
+    if toggled is not None:
+        named += [("target", toggled.target.graphs), ("draft", toggled.draft.graphs)]
+    return ((model, runner) for model, runner in named if runner is not None)
+
+
+def _addresses(runner: Any) -> dict[str, int]:
+    """Where the tensors that a runner's graphs read are: its input buffers, and its attention backend's."""
+    buffers = getattr(runner, "buffers", None)
+    tensors: dict[str, torch.Tensor] = {}
+    if dataclasses.is_dataclass(buffers):
+        tensors |= {name: value for name, value in vars(buffers).items() if isinstance(value, torch.Tensor)}
+    for name in ("attn_backend", "draft_attn_backend", "draft_extend_attn_backend", "backend"):
+        backend = getattr(runner, name, None)
+        for part in (backend, *getattr(backend, "attn_backends", ())):
+            tensors |= {
+                f"{name}.{key}": value
+                for key, value in (vars(part) if part is not None else {}).items()
+                if isinstance(value, torch.Tensor)
+            }
+    return {name: tensor.data_ptr() for name, tensor in tensors.items()}

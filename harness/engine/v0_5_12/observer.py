@@ -1,0 +1,220 @@
+"""Show a scheduler of this release to the checks, as the plain data of `harness.observation`."""
+
+from copy import copy
+from typing import Any
+
+import torch
+
+from harness.checks import Checks
+from harness.engine.v0_5_12.buffers import model_runners
+from harness.engine.v0_5_12.graph_watch import GraphWatch
+from harness.engine.v0_5_12.requests import number_of
+from harness.observation import After, Compared, DraftCache, Forward, Launch, Memory, Replay, Request
+from harness.trace import Trace, TraceStep
+
+SPEC_FIELDS = ("topk_p", "topk_index", "hidden_states", "bonus_tokens")
+
+
+class Observer:
+    """Hands each moment of one run to its checks."""
+
+    def __init__(self, scheduler: Any, graphs: GraphWatch, checks: Checks, trace: Trace) -> None:
+        self._scheduler, self._graphs, self._checks, self._trace = scheduler, graphs, checks, trace
+        self._in_flight: dict[int, int] = {}
+        self._prefilling: set[int] = set()
+        self._drafted_from_spec: set[int] = set()
+        self._compared: set[tuple[str, int]] = set()
+        self._last_mode = ""
+        self._chunk_ends: set[int] = set()
+        self._step: TraceStep | None = None
+
+    def attach(self) -> None:
+        """Watch graphs, too."""
+        self._graphs.attach(self._saw_replay)
+
+    def detach(self) -> None:
+        """Leave the graphs alone."""
+        self._graphs.detach()
+
+    def launch(self, step: TraceStep, batch: Any) -> None:
+        """A batch on its way to the worker."""
+        self._step = step
+        if not batch.forward_mode.is_decode():
+            self._prefilling |= set(step.requests)
+            self._drafted_from_spec -= set(step.requests)
+            return
+        for number in step.requests:
+            self._in_flight[number] = self._in_flight.get(number, 0) + 1
+        spec_info = batch.spec_info
+        self._checks.at_launch(
+            Launch(
+                step=step,
+                requests=[self._request(request) for request in batch.reqs],
+                speculative=not batch.spec_algorithm.is_none(),
+                seq_lens=batch.seq_lens,
+                seq_lens_cpu=batch.seq_lens_cpu,
+                spec_rows=None if spec_info is None else _rows(spec_info),
+                bonus_tokens=None if spec_info is None or batch.enable_overlap else spec_info.bonus_tokens,
+            )
+        )
+
+    def forward(self, step: TraceStep, batch: Any) -> None:
+        """A forward of the target is about to run."""
+        mode = batch.forward_mode.name
+        requests = self._in_batch(step)
+        each = {"DECODE": 1, "TARGET_VERIFY": getattr(batch.spec_info, "draft_token_num", None)}.get(mode)
+        self._checks.at_forward(
+            Forward(
+                step=step,
+                mode=mode,
+                requests=step.requests,
+                counts={name: len(getattr(batch, name)) for name in ("input_ids", "out_cache_loc", "positions")},
+                tokens_each=each,
+                seq_lens=batch.seq_lens,
+                seq_lens_cpu=batch.seq_lens_cpu,
+                seq_lens_sum=batch.seq_lens_sum,
+                out_cache_loc=batch.out_cache_loc,
+                rows=batch.req_pool_indices,
+                table=self._scheduler.req_to_token_pool.req_to_token,
+                allocated=tuple(request.kv_allocated_len for request in requests),
+            )
+        )
+        self._follow_chunk_ends(step, batch)
+        if mode == "TARGET_VERIFY":
+            self._look_at_draft(step, requests, batch)
+
+    def forwarded(self, step: TraceStep, batch: Any, output: Any, forward: Any) -> None:
+        """A forward of the target has run: run it again eagerly, once for each graph and after each switch."""
+        kind, switched = (step.forward_mode, step.padded_size or 0), step.forward_mode != self._last_mode
+        self._last_mode = step.forward_mode
+        if kind in self._compared and not switched:
+            return
+        self._compared.add(kind)
+        replayed = output.logits_output.next_token_logits.clone()
+        runner = model_runners(self._scheduler)[0]
+        graphs, runner.graph_runner = runner.graph_runner, None
+        try:
+            eager = forward(copy(batch)).logits_output.next_token_logits
+        finally:
+            runner.graph_runner = graphs
+        self._checks.compared(step.index, Compared(step.forward_mode, step.batch_size, replayed, eager))
+        output.logits_output.next_token_logits.copy_(replayed)
+
+    def processed(self, step: TraceStep) -> None:
+        """A step's result has been processed, or there was nothing to do."""
+        if step.spec or step.plain:
+            for number in step.requests:
+                self._in_flight[number] -= 1
+        else:
+            self._prefilling -= set(step.requests)
+        requests = [self._request(request) for request in self._holding_rows()]
+        traced = {number: self._trace.requests[number] for number in step.requests}
+        self._checks.after_step(
+            After(
+                step=step,
+                requests=requests,
+                memory=self._memory(),
+                idle=bool(self._scheduler.is_fully_idle()) and not requests,
+                streamed={number: request.output for number, request in traced.items()},
+                ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
+            )
+        )
+
+    def _saw_replay(self, replay: Replay) -> None:
+        if self._step is not None:
+            self._checks.at_replay(self._step.index, replay)
+
+    def _in_batch(self, step: TraceStep) -> list[Any]:
+        by_number = {number_of(request.rid): request for request in self._holding_rows()}
+        return [by_number[number] for number in step.requests if number in by_number]
+
+    def _holding_rows(self) -> list[Any]:
+        scheduler = self._scheduler
+        batches = (scheduler.running_batch, scheduler.cur_batch, scheduler.last_batch)
+        found = {id(request): request for batch in batches if batch is not None for request in batch.reqs}
+        if scheduler.chunked_req is not None:
+            found[id(scheduler.chunked_req)] = scheduler.chunked_req
+        return [request for request in found.values() if request.req_pool_idx is not None]
+
+    def _request(self, request: Any) -> Request:
+        number = number_of(request.rid)
+        return Request(
+            number=number,
+            row=request.req_pool_idx,
+            prompt=len(request.origin_input_ids),
+            output=request.output_ids,
+            committed=request.kv_committed_len,
+            allocated=request.kv_allocated_len,
+            protected=request.cache_protected_len,
+            in_flight=self._in_flight.get(number, 0),
+            finished=request.finished(),
+            retractions=request.retraction_count,
+            prefilled=number not in self._prefilling and request.is_chunked == 0 and bool(request.output_ids),
+            chunk_ends=bool(self._chunk_ends) and not self._chunk_ends.isdisjoint(self._slots(request)),
+        )
+
+    def _slots(self, request: Any) -> set[int]:
+        row = self._scheduler.req_to_token_pool.req_to_token[request.req_pool_idx]
+        return set(row[: request.kv_committed_len].tolist())
+
+    def _memory(self) -> Memory:
+        scheduler = self._scheduler
+        allocator, tree, rows = (
+            scheduler.token_to_kv_pool_allocator,
+            scheduler.tree_cache,
+            scheduler.req_to_token_pool,
+        )
+        page = allocator.page_size
+        # What a group of frees held stays in the list after the group has ended.
+        group = [] if allocator.is_not_in_free_group else allocator.free_group
+        cached = allocator.free_pages[:0]
+        if not tree.is_chunk_cache() and tree.root_node.children:
+            cached = tree.all_values_flatten()[::page] // page if page > 1 else tree.all_values_flatten()
+        return Memory(
+            pages=allocator.size // page,
+            page_size=page,
+            free=torch.cat([allocator.free_pages, allocator.release_pages, *group]),
+            cached=cached,
+            table=rows.req_to_token,
+            free_rows=rows.free_slots,
+            rows=rows.size,
+            locked_tokens=int(tree.protected_size()),
+        )
+
+    def _follow_chunk_ends(self, step: TraceStep, batch: Any) -> None:
+        """Keep the slots whose draft entry SGLang makes of a token that it only predicted: a chunk's last."""
+        chunked = self._scheduler.chunked_req
+        ends = chunked is not None and number_of(chunked.rid) in step.requests
+        if not ends and not self._chunk_ends:
+            return
+        slots = batch.out_cache_loc.tolist()
+        self._chunk_ends -= set(slots)
+        if ends and batch.extend_seq_lens_cpu is not None:
+            place = step.requests.index(number_of(chunked.rid))
+            self._chunk_ends.add(slots[sum(batch.extend_seq_lens_cpu[: place + 1]) - 1])
+
+    def _look_at_draft(self, step: TraceStep, requests: list[Any], batch: Any) -> None:
+        """Show the draft's KV where a request drafts after a prefill or a plain step."""
+        runners = model_runners(self._scheduler)
+        fresh = [request for request in requests if number_of(request.rid) not in self._drafted_from_spec]
+        if step.spec:
+            self._drafted_from_spec |= set(step.requests)
+        if len(runners) < 2 or not fresh or not step.spec:
+            return
+        lengths = dict(zip(step.requests, batch.seq_lens.tolist(), strict=True))
+        pool = runners[1].token_to_kv_pool
+        caches = []
+        for request in fresh:
+            number, tokens = number_of(request.rid), [*request.origin_input_ids, *request.output_ids]
+            known = min(lengths[number], len(tokens) - 1)
+            slots = self._scheduler.req_to_token_pool.req_to_token[request.req_pool_idx, :known].long()
+            ends = [place for place, slot in enumerate(slots.tolist()) if slot in self._chunk_ends]
+            caches.append(DraftCache(number, tokens, pool.k_buffer[0][slots], pool.v_buffer[0][slots], tuple(ends)))
+        self._checks.draft_caches(step.index, caches)
+
+
+def _rows(spec_info: Any) -> dict[str, int]:
+    if spec_info.future_indices is not None:
+        return {"future_indices": len(spec_info.future_indices.indices)}
+    fields = {name: getattr(spec_info, name) for name in SPEC_FIELDS}
+    return {name: len(value) for name, value in fields.items() if value is not None}
