@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
-from harness.commands import bench, doctor, run, serve
+from harness.commands import bench, doctor, replay, run, serve
 from harness.errors import UsageError
 
 USAGE = 2
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.command)
+app.command("replay")(replay.command)
 app.command("serve")(serve.command)
 app.command("doctor")(doctor.command)
 app.add_typer(bench.app, name="bench")

@@ -65,8 +65,12 @@ def selected(text: str) -> tuple[type[Check], ...]:
 class Checks:
     """The checks of one run; raises CheckFailed at the first moment at which any fails."""
 
-    def __init__(self, program: Program, families: Iterable[type[Check]] = FAMILIES) -> None:
+    def __init__(
+        self, program: Program, families: Iterable[type[Check]] = FAMILIES, excuse_sglang: bool = True
+    ) -> None:
         self._checks = [family(program) for family in families]
+        for check in self._checks:
+            check.excuse_sglang = excuse_sglang
         self.evaluated: Counter[str] = Counter()
         """How often each check was evaluated."""
         self.skipped: Counter[tuple[str, str]] = Counter()

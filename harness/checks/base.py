@@ -38,6 +38,9 @@ class Check:
 
     name: str
 
+    excuse_sglang = True
+    """Whether what SGLang itself is known to do (cases/upstream) is skipped rather than found."""
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.config: EngineConfig = program.config

@@ -1,0 +1,61 @@
+"""`toggle-harness replay`: run cases and compare what happens with what they say must happen."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from harness.cases import EXPECTED, Case, Expected, Outcome, all_folders, load, replay
+from harness.commands import options
+from harness.commands.options import DeviceChoice
+from harness.engine.device import Device
+from harness.errors import UsageError
+
+AS_RECORDED, CHANGED = 0, 1
+
+
+def command(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="CASE ...", help="Folders of cases.", show_default=False)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every case below cases/.")] = False,
+    device: options.DeviceOption = DeviceChoice.AUTO,
+    record: Annotated[bool, typer.Option("--record", help="Write what happens as what must happen.")] = False,
+) -> int:
+    """Run cases on the real scheduler with all checks on.
+
+    Exit code 0 if all behave as recorded, 1 if any doesn't, 2 for wrong usage.
+    """
+    if bool(folders) == everything:
+        raise UsageError("name the folders of cases, or give --all")
+    resolved = device.resolve()
+    chosen = all_folders() if everything else folders or []
+    loaded = [(folder, load(folder)) for folder in chosen]
+    resolved.check()
+    console = Console(highlight=False)
+    results = [_replay(folder, case, resolved, record, console) for folder, case in loaded]
+    console.print(f"{results.count(True)} of {len(results)} cases as recorded")
+    return AS_RECORDED if all(results) else CHANGED
+
+
+def _replay(folder: Path, case: Case, device: Device, record: bool, console: Console) -> bool:
+    expected = case.expected.on(device)
+    if expected is None and not record:
+        console.print(f"[yellow]{case.name}[/yellow]: nothing is recorded for {device}", soft_wrap=True)
+        return True
+    seen = replay(case, device)
+    if record:
+        _record(folder, case.expected, device, seen)
+    elif expected is not None and not seen.meets(expected):
+        console.print(f"[red]{case.name}[/red]: {expected}", soft_wrap=True)
+        console.print(f"  but now: {seen}", soft_wrap=True, markup=False)
+        return False
+    console.print(f"[green]{case.name}[/green]: ", end="")
+    console.print(str(seen), soft_wrap=True, markup=False)
+    return True
+
+
+def _record(folder: Path, expected: Expected, device: Device, seen: Outcome) -> None:
+    written = expected.model_copy(update={device.value: seen})
+    (folder / EXPECTED).write_text(written.model_dump_json(indent=2, exclude_none=True) + "\n")
