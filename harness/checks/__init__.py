@@ -104,10 +104,18 @@ class Checks:
         violations = []
         for name, findings in looked:
             self.evaluated[name] += 1
-            for finding in findings:
+            for finding in _all(findings):
                 if isinstance(finding, Skipped):
                     self.skipped[name, finding.reason] += 1
                 else:
                     violations.append((name, finding))
         if violations:
             raise CheckFailed(step, violations)
+
+
+def _all(findings: Findings) -> Findings:
+    """The findings; a state that a check can't even be evaluated on is none that it allows."""
+    try:
+        yield from findings
+    except Exception as error:
+        yield Violation("the state", "one that can be looked at", f"{type(error).__name__}: {error}")
