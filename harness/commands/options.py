@@ -51,6 +51,7 @@ ChunkOption = Annotated[int | None, option("Tokens of a prefill chunk [no chunki
 RadixOption = Annotated[
     bool | None, typer.Option("--radix-cache/--no-radix-cache", help="Prefix cache [on].", show_default=False)
 ]
+ChecksOption = Annotated[str, typer.Option(metavar="I1,I2,...|all", help="Families of checks.")]
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
 ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm.")]

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from harness.checks import CheckFailed, Checks, selected
 from harness.commands import options
 from harness.commands.options import (
     DeviceChoice,
@@ -65,6 +66,7 @@ def command(
     patch: options.PatchOption = None,
     threshold: options.ThresholdOption = None,
     hysteresis: options.HysteresisOption = None,
+    checks: Annotated[str, typer.Option(metavar="I1,I2,...|all|none", help="Checks on every step.")] = "none",
 ) -> int:
     """Run a program on SGLang's real scheduler, showing each step, and check every token.
 
@@ -116,10 +118,11 @@ def command(
         check_batch_sizes(program, sizes)
     else:
         raise UsageError("nothing to run: give a program file, or --batch-sizes 1,10,3")
-    return run(program, device.resolve(), Console(stderr=as_json, highlight=False), as_json)
+    looking_on = None if checks == "none" else Checks(program, selected(checks))
+    return run(program, device.resolve(), Console(stderr=as_json, highlight=False), as_json, looking_on)
 
 
-def run(program: Program, device: Device, console: Console, as_json: bool) -> int:
+def run(program: Program, device: Device, console: Console, as_json: bool, checks: Checks | None) -> int:
     """Boot, run, judge, and say all three; returns the exit code."""
     check_program(program)
     check_tokens(program, vocabulary_size(program.config))
@@ -129,9 +132,12 @@ def run(program: Program, device: Device, console: Console, as_json: bool) -> in
         console.print(f"booted in {time.perf_counter() - started:.1f} s (importing SGLang included)")
         table = TraceTable(console)
         try:
-            trace = engine.run(program, None if as_json else table.add)
+            trace = engine.run(program, None if as_json else table.add, checks)
         except UsageError:
             raise
+        except CheckFailed as failure:
+            console.print(str(failure), style="red", markup=False, soft_wrap=True)
+            return WRONG
         except Exception as error:
             console.print("".join(traceback.format_exception(error)), markup=False)
             console.print(f"[red]the scheduler raised[/red] with {len(engine.trace.steps)} steps begun")
@@ -139,7 +145,17 @@ def run(program: Program, device: Device, console: Console, as_json: bool) -> in
         finally:
             if as_json:
                 sys.stdout.write(engine.trace.to_json(indent=1) + "\n")
+    if checks is not None:
+        console.print(tally(checks), soft_wrap=True)
     return verdict(trace, answers(program, device), console)
+
+
+def tally(checks: Checks) -> str:
+    """What was evaluated, and what could not be."""
+    said = [f"{sum(checks.evaluated.values())} evaluations of {len(checks.evaluated)} checks: none failed"]
+    for (name, reason), count in checks.skipped.items():
+        said.append(f"{name} skipped {_times(count)}: {reason}")
+    return "\n".join(said)
 
 
 def answers(program: Program, device: Device) -> Sequence[Answer]:
