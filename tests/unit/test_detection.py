@@ -1,0 +1,43 @@
+"""The page of faults and checks keeps each device's section."""
+
+from pathlib import Path
+
+from harness.cases import Outcome
+from harness.checks import NAMES
+from harness.detection import Detected
+from harness.engine.device import Device
+from harness.report.detection import section, write
+
+PASSES = Outcome(kind="passes")
+FIRST = Outcome(kind="fails", check="I6-spec-info", step=4, text="rows")
+CAUGHT = Detected(
+    "fault-05",
+    FIRST,
+    dict.fromkeys(NAMES, PASSES) | {"I6-spec-info": FIRST, "I7-graphs": Outcome(kind="raises", step=6, text="E")},
+    Outcome(kind="raises", step=6, text="RuntimeError: a | b"),
+)
+MISSED = Detected("fault-99", PASSES, dict.fromkeys(NAMES, PASSES), PASSES)
+
+
+def test_section() -> None:
+    lines = section(Device.CPU, [CAUGHT, MISSED]).splitlines()
+    assert lines[2].startswith(
+        "1 of 2 caught; not fault-99. First for at least one fault: 1 of 12 checks; not I1-shapes,"
+    )
+    row = (
+        "| fault-05 | I6-spec-info | 4 | - | - | - | - | - | 4 | ! | - | - | - | - | - | step 6: RuntimeError: a / b |"
+    )
+    assert row in lines
+    assert lines[-1] == "| fault-99 | passes | - |" + " - |" * 12 + " silent |"
+
+
+def test_a_page_keeps_the_other_devices_section(tmp_path: Path) -> None:
+    page = tmp_path / "detection.md"
+    write(page, Device.CUDA, [CAUGHT])
+    write(page, Device.CPU, [MISSED])
+    write(page, Device.CPU, [CAUGHT, MISSED])
+    text = page.read_text()
+    assert text.count("## On a GPU") == text.count("## On the emulated device") == 1
+    assert text.index("## On the emulated device") < text.index("## On a GPU")
+    assert "1 of 1 caught" in text
+    assert "1 of 2 caught" in text
