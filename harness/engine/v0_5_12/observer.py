@@ -1,5 +1,6 @@
 """Show a scheduler of this release to the checks, as the plain data of `harness.observation`."""
 
+import os
 from copy import copy
 from typing import Any
 
@@ -12,6 +13,8 @@ from harness.engine.v0_5_12.requests import number_of
 from harness.observation import After, Compared, DraftCache, Forward, Launch, Memory, Replay, Request
 from harness.trace import Trace, TraceStep
 
+SUMS_EACH_STEP = "SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY"
+"""`self_check_during_busy` (managers/scheduler_runtime_checker_mixin.py)."""
 SPEC_FIELDS = ("topk_p", "topk_index", "hidden_states", "bonus_tokens")
 
 
@@ -29,12 +32,18 @@ class Observer:
         self._step: TraceStep | None = None
 
     def attach(self) -> None:
-        """Watch graphs, too."""
+        """Watch graphs, too, and let SGLang check its sums at every step.
+
+        Its other strict checks are on anyway; this one it can't do with topk > 1.
+        """
         self._graphs.attach(self._saw_replay)
+        if (self._scheduler.server_args.speculative_eagle_topk or 1) == 1:
+            os.environ[SUMS_EACH_STEP] = "1"
 
     def detach(self) -> None:
         """Leave the graphs alone."""
         self._graphs.detach()
+        os.environ.pop(SUMS_EACH_STEP, None)
 
     def launch(self, step: TraceStep, batch: Any) -> None:
         """A batch on its way to the worker."""
