@@ -1,14 +1,13 @@
 """pytest options, and engines for tests: one a process, kept while its configuration is asked for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.configuration import EngineConfig
 from harness.emulation import environment
 from harness.engine.device import Device
-from harness.engine.engine import Engine
+from tests.support.engines import Engines
 
 DEVICE = pytest.StashKey[Device]()
 EMULATION_TESTS = Path(__file__).parent / "tests/unit/emulation"
@@ -46,30 +45,11 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 
 @pytest.fixture(scope="session")
-def boot(device: Device) -> Iterator[Callable[[EngineConfig], Engine]]:
-    """Returns the engine of a configuration; asking for another closes the one before.
-
-    A configuration that failed to boot fails again at once.
-    """
-    current: list[Engine] = []
-    failed: dict[EngineConfig, Exception] = {}
-
-    def engine_of(config: EngineConfig) -> Engine:
-        if current and (current[0].closed or current[0].config != config):
-            current.pop().close()
-        if config in failed:
-            raise failed[config]
-        if not current:
-            try:
-                current.append(Engine(config, device))
-            except Exception as error:
-                failed[config] = error
-                raise
-        return current[0]
-
-    yield engine_of
-    for engine in current:
-        engine.close()
+def boot(device: Device) -> Iterator[Engines]:
+    """Returns the engine of a configuration; asking for another closes the one before."""
+    engines = Engines(device)
+    yield engines
+    engines.close()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,6 +1,8 @@
 """Cases: a program, the patch it runs on, and what must happen, kept as a folder that a person can read."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -102,10 +104,28 @@ def outcome_of(engine: Engine, program: Program, checks: Checks) -> Outcome:
     return Outcome(kind="passes")
 
 
-def replay(case: Case, device: Device) -> Outcome:
-    """Boot an engine of the case's own and run it; raises RefusedConfiguration where SGLang doesn't start."""
+def replay(folder: Path, device: Device) -> Outcome:
+    """Boot an engine of the case's own and run it; on a GPU, which a fault may poison, in a process of its own."""
+    if device is Device.CPU:
+        return replay_here(load(folder), device)
+    command = [sys.executable, "-m", "harness.cases", str(folder), device.value]
+    child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    lines = [line for line in child.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        return Outcome(kind="raises", text=f"the process ended with code {child.returncode}")
+    return Outcome.model_validate_json(lines[-1])
+
+
+def replay_here(case: Case, device: Device) -> Outcome:
+    """Run a case in this process; raises RefusedConfiguration where SGLang doesn't start."""
     with Engine(case.program.config, device) as engine:
         return outcome_of(engine, case.program, Checks(case.program, excuse_sglang=case.expected.excuse_sglang))
+
+
+def main() -> None:
+    """`python -m harness.cases FOLDER DEVICE`: the outcome as JSON on standard output."""
+    folder, device = sys.argv[1:]
+    print(json.dumps(replay_here(load(Path(folder)), Device(device)).model_dump()), flush=True)
 
 
 def _read(file: Path) -> str:
@@ -115,3 +135,7 @@ def _read(file: Path) -> str:
         raise UsageError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{file}: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,11 @@
 """Which check sees which fault: each alone, and which is first when all look on."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.cases import Case, Outcome, all_folders, load, outcome_of
 from harness.checks import FAMILIES, Checks
@@ -10,6 +14,11 @@ from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.engine.errors import EngineError
 from harness.patches import UNCHANGED
+
+SELECTIONS: tuple[tuple[type[Check], ...], ...] = (FAMILIES, *((family,) for family in FAMILIES), ())
+"""All checks, each alone, none."""
+POISONED = "CUDA error"
+"""What an error says after which a process can't use its GPU any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +34,23 @@ class Detected:
     """With none: whether the scheduler notices by itself."""
 
 
-def patched_cases() -> list[Case]:
+def patched_folders() -> list[Path]:
     """The cases of attempts and seeded faults."""
-    return [case for folder in all_folders() if (case := load(folder)).program.config.patch != UNCHANGED]
+    return [folder for folder in all_folders() if load(folder).program.config.patch != UNCHANGED]
 
 
-def detect(case: Case, device: Device) -> Detected:
-    """Run a case with all checks, with each alone, and with none."""
-    selections: list[tuple[type[Check], ...]] = [FAMILIES, *((family,) for family in FAMILIES), ()]
-    first, *alone, unchecked = _outcomes(case, device, selections)
+def detect(folder: Path, device: Device) -> Detected:
+    """Run a case with all checks, with each alone, and with none; on a GPU in processes of its own."""
+    case = load(folder)
+    outcomes = list(_outcomes(case, device, 0)) if device is Device.CPU else _outcomes_apart(folder, device)
+    first, *alone, unchecked = outcomes
     return Detected(case.name, first, {f.name: seen for f, seen in zip(FAMILIES, alone, strict=True)}, unchecked)
 
 
-def _outcomes(case: Case, device: Device, selections: list[tuple[type[Check], ...]]) -> Iterator[Outcome]:
+def _outcomes(case: Case, device: Device, start: int) -> Iterator[Outcome]:
     engine: Engine | None = None
     try:
-        for families in selections:
+        for families in SELECTIONS[start:]:
             if engine is None:
                 engine = Engine(case.program.config, device)
             yield outcome_of(engine, case.program, Checks(case.program, families))
@@ -58,3 +68,27 @@ def _usable(engine: Engine) -> Engine | None:
         engine.close()
         return None
     return engine
+
+
+def _outcomes_apart(folder: Path, device: Device) -> list[Outcome]:
+    """Go on in a new process after whatever ended one, or its GPU."""
+    outcomes: list[Outcome] = []
+    while len(outcomes) < len(SELECTIONS):
+        command = [sys.executable, "-m", "harness.detection", str(folder), device.value, str(len(outcomes))]
+        child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        seen = [Outcome.model_validate_json(line) for line in child.stdout.splitlines() if line.startswith("{")]
+        outcomes += seen or [Outcome(kind="raises", text=f"the process ended with code {child.returncode}")]
+    return outcomes
+
+
+def main() -> None:
+    """`python -m harness.detection FOLDER DEVICE FIRST`: an outcome a line, from that selection to the GPU's end."""
+    folder, device, first = sys.argv[1:]
+    for outcome in _outcomes(load(Path(folder)), Device(device), int(first)):
+        print(json.dumps(outcome.model_dump()), flush=True)
+        if POISONED in (outcome.text or ""):
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -31,7 +31,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 [ -n "${SKIP_DOCTOR:-}" ] || TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench bench-toggle bench-shape serve kernels answers}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks detect serve kernels answers}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 \
       --toggle warm --threshold 5 ;;
@@ -54,6 +54,16 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape serve kernels answe
           --shape llama-3.1-8b --batch-size 64 --rounds "${ROUNDS:-2}"
       done
       ;;
+    bench-checks)
+      for worker in ${BENCH_CHECKS:-v1 v2}; do
+        TAIL=8 part "bench-checks-$worker" 100 \
+          python3 -m harness.cli bench checks --device cuda --worker "$worker" --dtype bfloat16
+      done
+      ;;
+    detect)
+      cp docs/detection.md "$out"/ 2>/dev/null
+      TAIL=40 part detect "${DETECT_S:-500}" python3 -m harness.cli detect --device cuda --write "$out/detection.md"
+      ;;
     serve)
       for worker in ${SERVE:-v1 v2}; do
         TAIL=12 part "serve-$worker" 120 python3 -m harness.cli serve --device cuda --worker "$worker" \
@@ -61,7 +71,7 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape serve kernels answe
       done
       ;;
     kernels) part kernels "${KERNELS_S:-240}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
-    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine tests/serving} --device cuda -n "${WORKERS:-8}" ;;
+    answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine tests/serving tests/cases} --device cuda -n "${WORKERS:-8}" ;;
   esac
 done
 [ -n "${SKIP_CACHES:-}" ] || (cd "$HOME" && tar -c "${caches[@]}" 2>/dev/null | xz -T 0 -3 >"$out/caches.tar.xz")

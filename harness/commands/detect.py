@@ -8,7 +8,7 @@ from rich.console import Console
 
 from harness.commands import options
 from harness.commands.options import DeviceChoice
-from harness.detection import detect, patched_cases
+from harness.detection import detect, patched_folders
 from harness.errors import UsageError
 from harness.report.detection import section, write
 
@@ -31,9 +31,9 @@ def command(
     resolved.check()
     progress = Console(stderr=True, highlight=False)
     detected = []
-    for case in patched_cases():
-        detected.append(detect(case, resolved))
-        progress.print(f"{case.name}: {detected[-1].first}", soft_wrap=True, markup=False)
+    for folder in patched_folders():
+        detected.append(detect(folder, resolved))
+        progress.print(f"{folder.name}: {detected[-1].first}", soft_wrap=True, markup=False)
     if page is None:
         typer.echo(section(resolved, detected))
     else:

@@ -44,7 +44,7 @@ def _replay(folder: Path, case: Case, device: Device, record: bool, console: Con
     if expected is None and not record:
         console.print(f"[yellow]{case.name}[/yellow]: nothing is recorded for {device}", soft_wrap=True)
         return True
-    seen = replay(case, device)
+    seen = replay(folder, device)
     if record:
         _record(folder, case.expected, device, seen)
     elif expected is not None and not seen.meets(expected):
