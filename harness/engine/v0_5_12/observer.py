@@ -15,6 +15,7 @@ from harness.trace import Trace, TraceStep
 
 SUMS_EACH_STEP = "SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY"
 """`self_check_during_busy` (managers/scheduler_runtime_checker_mixin.py)."""
+INPUTS = ("input_ids", "out_cache_loc", "positions")
 SPEC_FIELDS = ("topk_p", "topk_index", "hidden_states", "bonus_tokens")
 
 
@@ -77,12 +78,12 @@ class Observer:
                 step=step,
                 mode=mode,
                 requests=step.requests,
-                counts={name: len(getattr(batch, name)) for name in ("input_ids", "out_cache_loc", "positions")},
+                counts={name: len(_flat(getattr(batch, name))) for name in INPUTS},
                 tokens_each=each,
                 seq_lens=batch.seq_lens,
                 seq_lens_cpu=batch.seq_lens_cpu,
                 seq_lens_sum=batch.seq_lens_sum,
-                out_cache_loc=batch.out_cache_loc,
+                out_cache_loc=_flat(batch.out_cache_loc),
                 rows=batch.req_pool_indices,
                 table=self._scheduler.req_to_token_pool.req_to_token,
                 allocated=tuple(request.kv_allocated_len for request in requests),
@@ -196,7 +197,7 @@ class Observer:
         ends = chunked is not None and number_of(chunked.rid) in step.requests
         if not ends and not self._chunk_ends:
             return
-        slots = batch.out_cache_loc.tolist()
+        slots = _flat(batch.out_cache_loc).tolist()
         self._chunk_ends -= set(slots)
         if ends and batch.extend_seq_lens_cpu is not None:
             place = step.requests.index(number_of(chunked.rid))
@@ -220,6 +221,11 @@ class Observer:
             ends = [place for place, slot in enumerate(slots.tolist()) if slot in self._chunk_ends]
             caches.append(DraftCache(number, tokens, pool.k_buffer[0][slots], pool.v_buffer[0][slots], tuple(ends)))
         self._checks.draft_caches(step.index, caches)
+
+
+def _flat(tensor: torch.Tensor | None) -> torch.Tensor:
+    """What a patch left where one dimension is due: nothing, or a number."""
+    return torch.empty(0, dtype=torch.int64) if tensor is None else tensor.reshape(-1)
 
 
 def _rows(spec_info: Any) -> dict[str, int]:
