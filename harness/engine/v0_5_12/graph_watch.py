@@ -45,16 +45,10 @@ class GraphWatch:
     def _preparing(self, model: str, runner: Any, prepare: Callable[..., None], saw: Saw) -> Callable[..., None]:
         def watched(forward_batch: Any, *args: Any, **kwargs: Any) -> None:
             seen = self._replay(model, runner, forward_batch, runner.capture_forward_mode.name)
-            buffers, each = runner.buffers, runner.num_tokens_per_bs
-            first, last = seen.batch_size, seen.captured_size
-            buffers.out_cache_loc[first * each : last * each] = self._pages
-            buffers.seq_lens[first:last] = POISON_LENGTH
-            if last < first or seen.captured_mode != seen.mode or seen.tokens != first * each:
-                saw(seen)  # preparing would raise
+            padded = self._poison(runner, seen)
+            saw(seen)  # what doesn't fit the graph may raise while it is prepared
             prepare(forward_batch, *args, **kwargs)
-            seen.padded_slots = buffers.out_cache_loc[first * each : last * each]
-            seen.padded_lengths = buffers.seq_lens[first:last]
-            seen.fill_length = runner.seq_len_fill_value
+            seen.padded_slots, seen.padded_lengths = padded
             saw(seen)
 
         return watched
@@ -63,10 +57,28 @@ class GraphWatch:
         def watched(*args: Any, **kwargs: Any) -> Any:
             forward_batch = args[-1]
             mode = getattr(runner, "forward_mode", None)
-            saw(self._replay(model, runner, forward_batch, mode.name if mode is not None else "DECODE"))
-            return replay(*args, **kwargs)
+            seen = self._replay(model, runner, forward_batch, mode.name if mode is not None else "DECODE")
+            padded = self._poison(runner, seen)
+            saw(seen)
+            output = replay(*args, **kwargs)
+            seen.padded_slots, seen.padded_lengths = padded
+            saw(seen)
+            return output
 
         return watched
+
+    def _poison(self, runner: Any, replay: Replay) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """Spoil the slots and lengths of padded rows, and return them, to be looked at once they are prepared."""
+        buffers = runner.buffers
+        if not hasattr(buffers, "out_cache_loc"):
+            return None, None  # reads the target's
+        each = len(buffers.out_cache_loc) // runner.max_bs
+        first = replay.tokens if replay.ragged else replay.batch_size * each
+        slots = buffers.out_cache_loc[first : replay.captured_size * each]
+        lengths = buffers.seq_lens[replay.batch_size : replay.captured_size]
+        slots.fill_(self._pages)
+        lengths.fill_(POISON_LENGTH)
+        return slots, lengths
 
     def _replay(self, model: str, runner: Any, forward_batch: Any, captured_mode: str) -> Replay:
         sizes, size = runner.capture_bs, forward_batch.batch_size
@@ -83,6 +95,7 @@ class GraphWatch:
             tokens=tokens,
             tokens_each=getattr(runner, "num_tokens_per_bs", 1) if captured_mode != "DECODE" else 1,
             ragged=captured_mode in RAGGED,
+            fill_length=getattr(runner, "seq_len_fill_value", 1),
             moved=tuple(name for name, place in self._addresses[id(runner)].items() if now.get(name) != place),
         )
 
