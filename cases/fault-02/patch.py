@@ -1,0 +1,35 @@
+"""Fault 2: `x, _ = alloc_token_slots(...)` on a plain step.
+
+It returns two values with `backup_state`, as where a spec step drafts, and else one tensor of slots. Of two slots the
+line makes two tensors without a dimension, silently.
+"""
+
+from typing import Any
+
+import torch
+from sglang.srt.mem_cache.common import alloc_token_slots
+from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+
+from harness.toggle.plain_target import Decoded
+
+
+def worker(toggled: type) -> type:
+    """The toggled class, with a preparation of its own in place of `ScheduleBatch.prepare_for_decode`."""
+
+    class Fault(toggled):
+        def _decode(self, batch: Any) -> Decoded:
+            slots, _ = alloc_token_slots(batch.tree_cache, batch.batch_size())
+            batch.req_to_token_pool.write((batch.req_pool_indices, batch.seq_lens.clone()), slots.to(torch.int32))
+            batch.input_ids, batch.out_cache_loc = batch.spec_info.bonus_tokens.to(torch.int64), slots
+            for request in batch.reqs:
+                request.decode_batch_idx += 1
+                request.kv_committed_len += 1
+                request.kv_allocated_len += 1
+            for lengths in (batch.seq_lens, batch.seq_lens_cpu, batch.orig_seq_lens):
+                lengths.add_(1)
+            batch.seq_lens_sum = int(batch.seq_lens_cpu.sum())
+            worker_batch = batch.get_model_worker_batch()
+            worker_batch.spec_algorithm, worker_batch.spec_info = SpeculativeAlgorithm.NONE, None
+            return self.toggle.target.decode(worker_batch)
+
+    return Fault
