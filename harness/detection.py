@@ -53,7 +53,7 @@ def _outcomes(case: Case, device: Device, start: int) -> Iterator[Outcome]:
         for families in SELECTIONS[start:]:
             if engine is None:
                 engine = Engine(case.program.config, device)
-            yield outcome_of(engine, case.program, Checks(case.program, families))
+            yield outcome_of(engine, case.program, Checks(case.program, families) if families else None)
             engine = _usable(engine)
     finally:
         if engine is not None:

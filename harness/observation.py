@@ -93,8 +93,8 @@ class Request:
     retractions: int
     prefilled: bool
     """Whether its prompt is in the KV cache as a whole."""
-    chunk_ends: bool
-    """Whether its draft KV holds entries made of tokens that were only predicted: cases/upstream/draft-chunk-end."""
+    without_draft: bool
+    """Whether its KV holds slots in which SGLang itself leaves no right draft entry: cases/upstream/draft-*."""
 
 
 @dataclass(slots=True)
@@ -157,4 +157,4 @@ class DraftCache:
     """(positions, heads, head size)."""
     values: Tensor
     excepted: tuple[int, ...] = ()
-    """Positions that SGLang itself fills with another token's entry: cases/upstream/draft-chunk-end."""
+    """Positions at which SGLang itself leaves no right entry: cases/upstream/draft-*."""

@@ -69,8 +69,8 @@ class DraftState(Check):
 
     def _compare(self, request: Request, produced: int, seen: int) -> Findings:
         number = request.number
-        if request.chunk_ends and self.excuse_sglang:
-            yield Skipped("after a chunked prefill SGLang itself accepts less: cases/upstream/draft-chunk-end")
+        if request.without_draft and self.excuse_sglang:
+            yield Skipped("SGLang itself leaves no right draft entry in some of its slots: cases/upstream/draft-*")
         elif self._open[number]:
             yield Skipped("no accepted length is known of a sampled or penalised request")
         elif self.config.graphs and number in self._after_spec and self.excuse_sglang:

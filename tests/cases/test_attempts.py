@@ -18,7 +18,7 @@ HISTORICAL = {
 @pytest.mark.parametrize(("name", "error"), HISTORICAL.items())
 def test_the_error_of_the_story(boot: Engines, name: str, error: str) -> None:
     program = load(CASES / name).program
-    seen = outcome_of(boot(program.config), program, Checks(program, []))
+    seen = outcome_of(boot(program.config), program, None)
     boot.close()
     assert (seen.kind, seen.text) == ("raises", error)
 
@@ -31,7 +31,7 @@ def test_the_main_job_fails(boot: Engines, name: str, checked: bool) -> None:
     assert config.toggle is not None
     config = config.model_copy(update={"toggle": config.toggle.model_copy(update={"threshold": 5})})
     program = Program.from_batch_sizes(config, [1, 10, 3])
-    seen = outcome_of(boot(config), program, Checks(program) if checked else Checks(program, []))
+    seen = outcome_of(boot(config), program, Checks(program) if checked else None)
     boot.close()
     assert seen.kind in ("fails", "raises")
     assert seen.step == 6

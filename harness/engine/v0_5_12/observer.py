@@ -29,7 +29,8 @@ class Observer:
         self._drafted_from_spec: set[int] = set()
         self._compared: set[tuple[str, int]] = set()
         self._last_mode = ""
-        self._chunk_ends: set[int] = set()
+        self._without_draft: set[int] = set()
+        self._verified: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
 
     def attach(self) -> None:
@@ -89,7 +90,7 @@ class Observer:
                 allocated=tuple(request.kv_allocated_len for request in requests),
             )
         )
-        self._follow_chunk_ends(step, batch)
+        self._follow_draft(step, batch)
         if mode == "TARGET_VERIFY":
             self._look_at_draft(step, requests, batch)
 
@@ -117,6 +118,10 @@ class Observer:
                 self._in_flight[number] -= 1
         else:
             self._prefilling -= set(step.requests)
+        for number, slots in self._verified.items():
+            if self._trace.requests[number].finish_reason is not None:
+                self._without_draft |= set(slots)
+        self._verified.clear()
         requests = [self._request(request) for request in self._holding_rows()]
         traced = {number: self._trace.requests[number] for number in step.requests}
         self._checks.after_step(
@@ -160,7 +165,7 @@ class Observer:
             finished=request.finished(),
             retractions=request.retraction_count,
             prefilled=number not in self._prefilling and request.is_chunked == 0 and bool(request.output_ids),
-            chunk_ends=bool(self._chunk_ends) and not self._chunk_ends.isdisjoint(self._slots(request)),
+            without_draft=bool(self._without_draft) and not self._without_draft.isdisjoint(self._slots(request)),
         )
 
     def _slots(self, request: Any) -> set[int]:
@@ -191,17 +196,26 @@ class Observer:
             locked_tokens=int(tree.protected_size()),
         )
 
-    def _follow_chunk_ends(self, step: TraceStep, batch: Any) -> None:
-        """Keep the slots whose draft entry SGLang makes of a token that it only predicted: a chunk's last."""
+    def _follow_draft(self, step: TraceStep, batch: Any) -> None:
+        """Keep the slots in which SGLang itself leaves no draft entry, or a wrong one.
+
+        The last of a chunk that isn't a prompt's last, made of a token that was only predicted; in v1 those of the run
+        that ends a request, which no draft extend follows.
+        """
         chunked = self._scheduler.chunked_req
-        ends = chunked is not None and number_of(chunked.rid) in step.requests
-        if not ends and not self._chunk_ends:
+        chunk_ends = chunked is not None and number_of(chunked.rid) in step.requests
+        verified = batch.forward_mode.is_target_verify() and not self._scheduler.enable_overlap
+        self._verified.clear()
+        if not (chunk_ends or verified or self._without_draft):
             return
         slots = _flat(batch.out_cache_loc).tolist()
-        self._chunk_ends -= set(slots)
-        if ends and batch.extend_seq_lens_cpu is not None:
+        self._without_draft -= set(slots)
+        if chunk_ends and batch.extend_seq_lens_cpu is not None:
             place = step.requests.index(number_of(chunked.rid))
-            self._chunk_ends.add(slots[sum(batch.extend_seq_lens_cpu[: place + 1]) - 1])
+            self._without_draft.add(slots[sum(batch.extend_seq_lens_cpu[: place + 1]) - 1])
+        if verified:
+            each = len(slots) // len(step.requests)
+            self._verified = {n: slots[i * each : (i + 1) * each] for i, n in enumerate(step.requests)}
 
     def _look_at_draft(self, step: TraceStep, requests: list[Any], batch: Any) -> None:
         """Show the draft's KV where a request drafts after a prefill or a plain step."""
@@ -218,7 +232,7 @@ class Observer:
             number, tokens = number_of(request.rid), [*request.origin_input_ids, *request.output_ids]
             known = min(lengths[number], len(tokens) - 1)
             slots = self._scheduler.req_to_token_pool.req_to_token[request.req_pool_idx, :known].long()
-            ends = [place for place, slot in enumerate(slots.tolist()) if slot in self._chunk_ends]
+            ends = [place for place, slot in enumerate(slots.tolist()) if slot in self._without_draft]
             caches.append(DraftCache(number, tokens, pool.k_buffer[0][slots], pool.v_buffer[0][slots], tuple(ends)))
         self._checks.draft_caches(step.index, caches)
 

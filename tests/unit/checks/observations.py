@@ -31,7 +31,7 @@ def request(number: int, **more: object) -> Request:
         finished=False,
         retractions=0,
         prefilled=True,
-        chunk_ends=False,
+        without_draft=False,
     )
     return replace(usual, **more)
 
