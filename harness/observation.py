@@ -142,6 +142,8 @@ class After:
     idle: bool
     streamed: dict[int, list[int]] = field(default_factory=dict)
     """Tokens streamed so far, by request, of those in the step."""
+    read: dict[int, int] = field(default_factory=dict)
+    """The token that the step's DECODE read, of each request; of other steps nothing."""
     ended: dict[int, str] = field(default_factory=dict)
     """Finish reasons of the requests that ended with this step."""
 

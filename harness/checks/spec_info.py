@@ -1,7 +1,7 @@
 """I6: what the next step drafts from belongs to the requests that it is for."""
 
 from harness.checks.base import Check, Findings, Violation
-from harness.observation import Launch
+from harness.observation import After, Launch
 
 
 class SpecInfo(Check):
@@ -29,3 +29,13 @@ class SpecInfo(Check):
         for request, bonus in zip(launch.requests, launch.bonus_tokens.tolist(), strict=True):
             if bonus != request.output[-1]:
                 yield Violation("spec_info.bonus_tokens", request.output[-1], bonus, request.number)
+
+    def after_step(self, after: After) -> Findings:
+        """Compare what a DECODE read with the token before those it gave: V2 knows it on the host only now."""
+        step, running = after.step, {request.number: request for request in after.requests if not request.finished}
+        for number, count in zip(step.requests, step.tokens_out, strict=True):
+            request, token = running.get(number), after.read.get(number)
+            if request is None or token is None or len(request.output) <= count:
+                continue
+            if token != request.output[-1 - count]:
+                yield Violation("the token that a decode step read", request.output[-1 - count], token, number)

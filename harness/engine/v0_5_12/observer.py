@@ -31,6 +31,7 @@ class Observer:
         self._last_mode = ""
         self._without_draft: set[int] = set()
         self._verified: dict[int, list[int]] = {}
+        self._read: dict[int, torch.Tensor] = {}
         self._step: TraceStep | None = None
 
     def attach(self) -> None:
@@ -90,6 +91,8 @@ class Observer:
                 allocated=tuple(request.kv_allocated_len for request in requests),
             )
         )
+        if mode == "DECODE":
+            self._read[step.index] = _flat(batch.input_ids).clone()
         self._follow_draft(step, batch)
         if mode == "TARGET_VERIFY":
             self._look_at_draft(step, requests, batch)
@@ -123,6 +126,7 @@ class Observer:
                 self._without_draft |= set(slots)
         self._verified.clear()
         requests = [self._request(request) for request in self._holding_rows()]
+        read = self._read.pop(step.index, None)
         traced = {number: self._trace.requests[number] for number in step.requests}
         self._checks.after_step(
             After(
@@ -131,6 +135,7 @@ class Observer:
                 memory=self._memory(),
                 idle=bool(self._scheduler.is_fully_idle()) and not requests,
                 streamed={number: request.output for number, request in traced.items()},
+                read={} if read is None else dict(zip(step.requests, read.tolist(), strict=False)),
                 ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
             )
         )

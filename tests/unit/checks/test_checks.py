@@ -121,6 +121,11 @@ def test_all_in_order(config: EngineConfig) -> None:
             "I6: spec_info.bonus_tokens of request 1 is 21, must be 22",
         ),
         (
+            "after_step",
+            after(step=step("DECODE"), read={0: 21, 1: 20}),
+            "I6: the token that a decode step read of request 1 is 20, must be 21",
+        ),
+        (
             "at_replay",
             replayed(captured_size=2, padded_slots=None),
             "I7: captured size of the target's graph is 2, must be >= 3",
