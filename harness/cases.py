@@ -108,12 +108,14 @@ def replay(folder: Path, device: Device) -> Outcome:
     """Boot an engine of the case's own and run it; on a GPU, which a fault may poison, in a process of its own."""
     if device is Device.CPU:
         return replay_here(load(folder), device)
-    command = [sys.executable, "-m", "harness.cases", str(folder), device.value]
-    child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    lines = [line for line in child.stdout.splitlines() if line.startswith("{")]
-    if not lines:
-        return Outcome(kind="raises", text=f"the process ended with code {child.returncode}")
-    return Outcome.model_validate_json(lines[-1])
+    return outcomes_apart("harness.cases", str(folder), device.value)[-1]
+
+
+def outcomes_apart(module: str, *arguments: str) -> list[Outcome]:
+    """The outcomes that `python -m MODULE ARGUMENTS` writes, a line each; how it ended where it writes none."""
+    child = subprocess.run([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    seen = [Outcome.model_validate_json(line) for line in child.stdout.splitlines() if line.startswith("{")]
+    return seen or [Outcome(kind="raises", text=f"the process ended with code {child.returncode}")]
 
 
 def replay_here(case: Case, device: Device) -> Outcome:

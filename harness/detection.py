@@ -1,13 +1,12 @@
 """Which check sees which fault: each alone, and which is first when all look on."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.cases import Case, Outcome, all_folders, load, outcome_of
+from harness.cases import Case, Outcome, all_folders, load, outcome_of, outcomes_apart
 from harness.checks import FAMILIES, Checks
 from harness.checks.base import Check
 from harness.engine.device import Device
@@ -74,10 +73,7 @@ def _outcomes_apart(folder: Path, device: Device) -> list[Outcome]:
     """Go on in a new process after whatever ended one, or its GPU."""
     outcomes: list[Outcome] = []
     while len(outcomes) < len(SELECTIONS):
-        command = [sys.executable, "-m", "harness.detection", str(folder), device.value, str(len(outcomes))]
-        child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        seen = [Outcome.model_validate_json(line) for line in child.stdout.splitlines() if line.startswith("{")]
-        outcomes += seen or [Outcome(kind="raises", text=f"the process ended with code {child.returncode}")]
+        outcomes += outcomes_apart("harness.detection", str(folder), device.value, str(len(outcomes)))
     return outcomes
 
 

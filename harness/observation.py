@@ -3,11 +3,15 @@
 Tensors are the scheduler's own, on its device: a check reads them at once and never writes.
 """
 
-from dataclasses import dataclass, field
+from __future__ import annotations
 
-from torch import Tensor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from harness.trace import TraceStep
+
+if TYPE_CHECKING:  # torch takes seconds to import, and a command line that is refused needs none
+    from torch import Tensor
 
 
 @dataclass(slots=True)

@@ -97,6 +97,12 @@ def judge(trace: Trace, answers: Sequence[Answer]) -> list[Wrong]:
     ]
 
 
+def first_difference(one: Sequence[int], other: Sequence[int]) -> int:
+    """The first place at which two sequences differ; the shorter one's end where it only stops earlier."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
 def _judge_one(request: RequestTrace, answer: Answer, cut: bool) -> str | None:
     if answer.tokens is None:
         ended = cut or request.finish_reason in ("length", "stop")

@@ -1,7 +1,7 @@
 """A trace: what a program did, as plain data, a row per scheduler step."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -75,6 +75,17 @@ class RequestTrace:
     retractions: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Draft tokens that one request accepted in one spec step."""
+
+    step: int
+    request: int
+    produced: int
+    """Output tokens of the request before the step."""
+    count: int
+
+
 @dataclass(slots=True)
 class Trace:
     """Steps and requests of one run of a program."""
@@ -102,6 +113,16 @@ class Trace:
         modes = [step.spec for step in self.decode_steps()]
         pairs = list(pairwise(modes))
         return pairs.count((True, False)), pairs.count((False, True))
+
+    def accepted(self) -> Iterator[Accepted]:
+        """What each spec step accepted, but for the last of each request: a run may reach past its end."""
+        produced = [0] * len(self.requests)
+        for step in self.steps:
+            for place, (number, count) in enumerate(zip(step.requests, step.tokens_out, strict=True)):
+                ends = produced[number] + count == len(self.requests[number].output)
+                if step.accepted is not None and count and not ends:
+                    yield Accepted(step.index, number, produced[number], step.accepted[place])
+                produced[number] += count
 
     def decode_steps(self) -> Iterable[TraceStep]:
         """Spec and plain steps, without prefills and idle iterations."""

@@ -2,18 +2,15 @@
 
 import json
 import sys
-import time
-from collections.abc import Callable
 
 from pydantic import BaseModel
 
+from harness.bench.timing import MAIN_JOB, timed
 from harness.checks import Checks, selected
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.program import Program
-
-MAIN_JOB = (1, 10, 3)
 
 
 class Figures(BaseModel):
@@ -34,8 +31,8 @@ def measure(config: EngineConfig, device: Device, pairs: int, families: str) -> 
     with Engine(config, device) as engine:
         for pair in range(pairs + 1):
             checks = Checks(program, selected(families))
-            checked = _timed(lambda checks=checks: engine.run(program, checks=checks))  # type: ignore[misc]
-            bare = _timed(lambda: engine.run(program))
+            checked = timed(lambda checks=checks: engine.run(program, checks=checks))  # type: ignore[misc]
+            bare = timed(lambda: engine.run(program))
             if pair:  # the first warms both up
                 ratios.append(checked / bare)
                 bare_ms.append(bare / len(engine.trace.steps) * 1e3)
@@ -43,12 +40,6 @@ def measure(config: EngineConfig, device: Device, pairs: int, families: str) -> 
     for (name, _), count in checks.skipped.items():
         skipped[name] = skipped.get(name, 0) + count
     return Figures(ratios=ratios, bare_step_ms=bare_ms, skipped=skipped, evaluated=dict(checks.evaluated))
-
-
-def _timed(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def main() -> None:

@@ -5,20 +5,18 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 
 import psutil
 from pydantic import BaseModel
 
 from harness.bench import own_loop
+from harness.bench.timing import MAIN_JOB, timed
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.program import Program
 from harness.trace import Trace, TraceStep
-
-MAIN_JOB = (1, 10, 3)
 
 
 class Figures(BaseModel):
@@ -97,12 +95,12 @@ def _repeat(engine: Engine, program: Program, pairs: int) -> tuple[list[float], 
     iterations = len(engine.run(program).steps)
     resets, ratios, speeds = [], [], []
     for pair in range(pairs + 1):
-        resets.append(_timed(engine.reset))
+        resets.append(timed(engine.reset))
         engine.watch()
-        traced = _timed(partial(_execute, engine, program))
+        traced = timed(partial(_execute, engine, program))
         engine.reset()
         received = own_loop.script(program, iterations, engine.messages)
-        bare = _timed(partial(engine.run_bare, received))
+        bare = timed(partial(engine.run_bare, received))
         if pair:  # the first warms both up
             ratios.append(traced / bare)
             speeds.append(iterations / traced)
@@ -112,12 +110,6 @@ def _repeat(engine: Engine, program: Program, pairs: int) -> tuple[list[float], 
 def _execute(engine: Engine, program: Program) -> None:
     for operation in program.operations:
         engine.execute(operation)
-
-
-def _timed(work: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from pydantic import BaseModel
 
 from harness.bench import own_loop
+from harness.bench.timing import timed
 from harness.configuration import EngineConfig, Worker
 from harness.engine.device import Device
 from harness.engine.engine import Engine
@@ -88,15 +89,9 @@ class _Run:
         for repeat in range(REPEATS + 1):
             self._engine.reset()
             received = own_loop.script(self._program, self.iterations, self._engine.messages)
-            seconds = _timed(partial(self._engine.run_bare, received))
+            seconds = timed(partial(self._engine.run_bare, received))
             if repeat:
                 yield seconds
-
-
-def _timed(work: partial[None]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def main() -> None:

@@ -1,7 +1,5 @@
 """I8: a forward writes where its requests' next positions are."""
 
-import torch
-
 from harness.checks.base import Check, Findings, Violation
 from harness.observation import Forward
 
@@ -22,9 +20,9 @@ class Aliasing(Check):
             return
         if len(forward.out_cache_loc) != size * each or len(forward.rows) != size or len(forward.seq_lens) != size:
             return  # I1 says so
-        starts = forward.seq_lens.to(torch.int64) - (1 if forward.mode == "DECODE" else 0)
-        positions = starts.unsqueeze(1) + torch.arange(each, device=starts.device)
-        expected = forward.table[forward.rows.to(torch.int64).unsqueeze(1), positions]
+        starts = forward.seq_lens.long() - (1 if forward.mode == "DECODE" else 0)
+        positions = starts.unsqueeze(1) + starts.new_tensor(range(each))
+        expected = forward.table[forward.rows.long().unsqueeze(1), positions]
         seen = forward.out_cache_loc.view(size, each)
         wrong = expected != seen
         if not bool(wrong.any()):

@@ -1,18 +1,19 @@
 """I11: a plain stretch costs no acceptance, because the draft's KV cache is what a fresh prefill would write."""
 
-import functools
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-import torch
-
-from fixtures.model_pair.architecture import Draft, Target
-from fixtures.model_pair.checkpoint import load_draft, load_target
 from harness.checks.base import Check, Findings, Skipped, Violation
 from harness.observation import After, DraftCache, Request
 from harness.oracle import accepted
 from harness.program import Program
 from harness.prompts import Prompt
 from harness.trace import Trace
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TOLERANCE = {"float32": 5e-3, "bfloat16": 5e-2, "float16": 1e-2}
 """Largest difference of an entry, relative to the largest entry."""
@@ -23,15 +24,7 @@ Acceptance = Mapping[tuple[int, int], int]
 
 def acceptance_of(trace: Trace) -> Acceptance:
     """What each spec step of a trace accepted, but for the last of each request."""
-    produced = [0] * len(trace.requests)
-    found: dict[tuple[int, int], int] = {}
-    for step in trace.steps:
-        for place, (number, count) in enumerate(zip(step.requests, step.tokens_out, strict=True)):
-            ends = produced[number] + count == len(trace.requests[number].output)
-            if step.accepted is not None and count and not ends:
-                found[number, produced[number]] = step.accepted[place]
-            produced[number] += count
-    return found
+    return {(seen.request, seen.produced): seen.count for seen in trace.accepted()}
 
 
 class DraftState(Check):
@@ -93,11 +86,13 @@ class DraftState(Check):
         if self.config.models is not None:
             yield Skipped("another model pair: its draft isn't known in torch")
             return
+        from harness.checks.fresh import fresh  # by now an engine has imported torch, see harness/observation.py
+
         for cache, (keys, values) in zip(caches, fresh([cache.tokens for cache in caches]), strict=True):
             for name, expected, seen in (("key", keys, cache.keys), ("value", values, cache.values)):
                 yield from self._entries(cache, name, expected[: len(seen)], seen.float().cpu())
 
-    def _entries(self, cache: DraftCache, name: str, expected: torch.Tensor, seen: torch.Tensor) -> Findings:
+    def _entries(self, cache: DraftCache, name: str, expected: Tensor, seen: Tensor) -> Findings:
         off = (seen - expected).abs().flatten(1).amax(1) / expected.abs().max()
         if self.excuse_sglang:
             off[list(cache.excepted)] = 0
@@ -106,30 +101,6 @@ class DraftState(Check):
             what = f"draft KV, {name} entries of positions {_ranges(bad)} of {len(seen)},"
             seen_as = f"up to {float(off.max()):.2g} of the largest off"
             yield Violation(what, "as a fresh prefill's", seen_as, cache.request)
-
-
-@functools.cache
-def _pair() -> tuple[Target, Draft]:
-    return load_target(), load_draft()
-
-
-def fresh(sequences: list[list[int]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Keys and values of a draft prefill of each sequence, (tokens - 1, heads, head size) float32.
-
-    Entry p is of token p + 1 and the target's hidden state at p. One forward for all: attention is causal, so that what
-    pads a shorter sequence isn't seen by it.
-    """
-    target, draft = _pair()
-    longest = max(map(len, sequences))
-    ids = torch.tensor([[*tokens, *[0] * (longest - len(tokens))] for tokens in sequences])
-    with torch.no_grad():
-        features = target(ids[:, :-1]).features
-        embedded = target.model.embed_tokens(ids[:, 1:])
-        keys, values = draft(embedded, draft.fc(features), torch.arange(longest - 1)).cache
-    return [
-        (keys[row, :, : len(tokens) - 1].transpose(0, 1), values[row, :, : len(tokens) - 1].transpose(0, 1))
-        for row, tokens in enumerate(sequences)
-    ]
 
 
 def _ranges(places: list[int]) -> str:

@@ -1,10 +1,14 @@
 """I2: every KV page has exactly one owner."""
 
-import torch
-from torch import Tensor
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from harness.checks.base import Check, Findings, Violation
 from harness.observation import After, Memory, Request
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 NAMED = 6
 """Pages that a violation names."""
@@ -22,6 +26,8 @@ class Slots(Check):
 
     def after_step(self, after: After) -> Findings:
         """Count the owners of each page."""
+        import torch  # by now an engine has, see harness/observation.py
+
         memory = after.memory
         owned = [(request, _pages(memory, request)) for request in after.requests]
         groups = [memory.free, memory.cached, *(pages for _, pages in owned)]

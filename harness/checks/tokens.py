@@ -2,6 +2,7 @@
 
 from harness.checks.base import Check, Findings, Violation
 from harness.observation import After
+from harness.oracle import first_difference
 from harness.program import Program
 
 
@@ -29,15 +30,8 @@ class Tokens(Check):
                 kind = "plain" if step.plain else "spec"
                 yield Violation(f"tokens in a {kind} step", least if most is None else most, count, number)
             if request is not None and after.streamed[number] != request.output:
-                yield Violation(
-                    "what was streamed", f"{len(request.output)} tokens kept", _first(after, number), number
-                )
+                streamed = after.streamed[number]
+                place = first_difference(streamed, request.output)
+                seen = f"{len(streamed)} tokens, another from token {place} on"
+                yield Violation("what was streamed", f"{len(request.output)} tokens kept", seen, number)
         self._ended |= after.ended.keys()
-
-
-def _first(after: After, number: int) -> str:
-    streamed = after.streamed[number]
-    kept = next(request.output for request in after.requests if request.number == number)
-    pairs = enumerate(zip(streamed, kept, strict=False))
-    place = next((i for i, (one, other) in pairs if one != other), min(len(streamed), len(kept)))
-    return f"{len(streamed)} tokens, another from token {place} on"

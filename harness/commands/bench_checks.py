@@ -10,7 +10,7 @@ from rich.console import Console
 from harness.bench.checks import Figures
 from harness.checks import selected
 from harness.commands import options
-from harness.commands.measuring import Row, in_a_new_process, table_of
+from harness.commands.measuring import Row, in_a_new_process, spread, table_of
 from harness.commands.options import DeviceChoice, captured, configuration
 from harness.configuration import Toggle
 from harness.engine.device import Device
@@ -44,10 +44,9 @@ def command(
 
 def _rows(figures: Figures, limit: float) -> list[Row]:
     ratio = statistics.median(figures.ratios)
-    spread = f"{ratio:.3f} ({min(figures.ratios):.3f} to {max(figures.ratios):.3f}, {len(figures.ratios)} pairs)"
     skipped = ", ".join(f"{name} {count}" for name, count in figures.skipped.items()) or "none"
     return [
         ("step without checks", f"{statistics.median(figures.bare_step_ms):.2f} ms", "", None),
-        ("with checks / without", spread, f"<= {limit}", ratio <= limit),
+        ("with checks / without", spread(figures.ratios, "pairs"), f"<= {limit}", ratio <= limit),
         ("skipped in a run", skipped, "", None),
     ]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from harness.bench.toggle import Figures
 from harness.commands import options
-from harness.commands.measuring import Row, in_a_new_process, table_of
+from harness.commands.measuring import Row, in_a_new_process, spread, table_of
 from harness.commands.options import DeviceChoice, configuration
 from harness.configuration import Toggle
 from harness.errors import UsageError
@@ -77,10 +77,16 @@ def _rows(figures: Figures) -> list[Row]:
             )
             for name, samples in figures.samples.items()
         ),
-        ("boot, toggled / always-spec", _spread(boot), f"<= {BOOT_LIMIT}", statistics.median(boot) <= BOOT_LIMIT),
-        ("plain step, toggled / plain", _spread(step), f"<= {STEP_LIMIT}", statistics.median(step) <= STEP_LIMIT),
+        (
+            "boot, toggled / always-spec",
+            spread(boot, "rounds"),
+            f"<= {BOOT_LIMIT}",
+            statistics.median(boot) <= BOOT_LIMIT,
+        ),
+        (
+            "plain step, toggled / plain",
+            spread(step, "rounds"),
+            f"<= {STEP_LIMIT}",
+            statistics.median(step) <= STEP_LIMIT,
+        ),
     ]
-
-
-def _spread(ratios: list[float]) -> str:
-    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}, {len(ratios)} rounds)"

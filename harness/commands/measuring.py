@@ -1,5 +1,6 @@
 """What the bench commands share: a process of its own to measure in, and the table of figures with their targets."""
 
+import statistics
 import subprocess
 import sys
 
@@ -10,6 +11,11 @@ from harness.errors import UsageError
 
 Row = tuple[str, str, str, bool | None]
 """Figure, measured, target, and whether that is met; None where there is no target."""
+
+
+def spread(ratios: list[float], of: str) -> str:
+    """Median, least and most of ratios, one for each of `of`."""
+    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}, {len(ratios)} {of})"
 
 
 def in_a_new_process(module: str, device: Device, *arguments: str) -> str:

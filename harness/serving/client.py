@@ -9,7 +9,7 @@ import httpx
 
 from harness.configuration import EngineConfig
 from harness.engine.v0_5_12 import http
-from harness.oracle import answer_to
+from harness.oracle import answer_to, first_difference
 from harness.program import Submit
 from harness.prompts import Prompt
 
@@ -122,8 +122,7 @@ async def ask(client: httpx.AsyncClient, question: Question) -> Reply:
 def _problem(tokens: list[int], right: tuple[int, ...]) -> str | None:
     if tuple(tokens) == right:
         return None
-    place = next((i for i, pair in enumerate(zip(tokens, right, strict=False)) if pair[0] != pair[1]), len(tokens))
-    return f"wrong from output token {place}: {len(tokens)} tokens, must be {len(right)}"
+    return f"wrong from output token {first_difference(tokens, right)}: {len(tokens)} tokens, must be {len(right)}"
 
 
 def _percentile(values: list[float], percent: int) -> float:

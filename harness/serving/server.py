@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -54,8 +53,8 @@ class Server:
             )
         return self
 
-    def wait_until_ready(self, waiting: Callable[[float], None] = lambda seconds: None) -> float:
-        """Seconds until it answered; `waiting` hears the seconds so far. Raises ServerFailed."""
+    def wait_until_ready(self) -> float:
+        """Seconds until it answered; raises ServerFailed."""
         started = time.monotonic()
         while not self._ready():
             seconds = time.monotonic() - started
@@ -63,7 +62,6 @@ class Server:
                 raise ServerFailed(f"the server ended while starting:\n{self.last_lines()}")
             if seconds > READY_S:
                 raise ServerFailed(f"the server wasn't ready after {READY_S:.0f} s:\n{self.last_lines()}")
-            waiting(seconds)
             time.sleep(POLL_S)
         return time.monotonic() - started
 

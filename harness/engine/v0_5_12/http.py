@@ -5,6 +5,7 @@ from typing import Any
 
 from harness.configuration import EngineConfig
 from harness.engine.v0_5_12.boot import server_arguments
+from harness.engine.v0_5_12.requests import sampling
 from harness.program import Submit
 
 HEALTH, GENERATE = "/health", "/generate"
@@ -29,15 +30,7 @@ def command_line(config: EngineConfig, device: str, host: str, port: int) -> lis
 
 def body(submit: Submit, prompt: tuple[int, ...]) -> dict[str, Any]:
     """A request for one prompt."""
-    return {
-        "input_ids": list(prompt),
-        "sampling_params": {
-            "max_new_tokens": submit.max_new_tokens,
-            "temperature": submit.temperature,
-            "ignore_eos": submit.ignore_eos,
-            "stop_token_ids": None if submit.stop_token is None else [submit.stop_token],
-        },
-    }
+    return {"input_ids": list(prompt), "sampling_params": sampling(submit)}
 
 
 def tokens(reply: dict[str, Any]) -> list[int]:

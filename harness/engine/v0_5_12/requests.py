@@ -6,8 +6,6 @@ from typing import Any
 from harness.program import Submit
 
 IO = "sglang.srt.managers.io_struct"
-
-
 PREFIX = "request-"
 
 
@@ -21,15 +19,20 @@ def number_of(rid: str) -> int:
     return int(rid[len(PREFIX) :])
 
 
+def sampling(submit: Submit) -> dict[str, Any]:
+    """Its `SamplingParams` (sampling/sampling_params.py), by name."""
+    return {
+        "max_new_tokens": submit.max_new_tokens,
+        "temperature": submit.temperature,
+        "frequency_penalty": submit.frequency_penalty,
+        "ignore_eos": submit.ignore_eos,
+        "stop_token_ids": None if submit.stop_token is None else [submit.stop_token],
+    }
+
+
 def generate(submit: Submit, number: int, prompt: tuple[int, ...]) -> Any:
     """A `TokenizedGenerateReqInput` that streams each token."""
-    parameters = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams(
-        max_new_tokens=submit.max_new_tokens,
-        temperature=submit.temperature,
-        frequency_penalty=submit.frequency_penalty,
-        ignore_eos=submit.ignore_eos,
-        stop_token_ids=None if submit.stop_token is None else [submit.stop_token],
-    )
+    parameters = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams(**sampling(submit))
     parameters.normalize(None)
     return importlib.import_module(IO).TokenizedGenerateReqInput(
         rid=rid_of(number),

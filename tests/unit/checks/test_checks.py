@@ -7,7 +7,8 @@ import torch
 
 from harness.checks import FAMILIES, NAMES, CheckFailed, Checks, selected
 from harness.checks.base import Skipped, Violation
-from harness.checks.draft import DraftState, acceptance_of, fresh
+from harness.checks.draft import DraftState, acceptance_of
+from harness.checks.fresh import fresh
 from harness.checks.losslessness import Losslessness
 from harness.configuration import EngineConfig, Worker
 from harness.errors import UsageError
