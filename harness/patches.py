@@ -1,21 +1,28 @@
-"""Patches under test that come with the harness, by name: `warm`, the three attempts and the seeded faults.
+"""Patches under test: those that come with the harness, by name, or any by the path of its file.
 
-Each but `warm` is a file `cases/NAME/patch.py` with one function, `worker(toggled)`: it is given the worker class that
-the fixed toggle would have installed and returns the class to install instead. An attempt returns a class of its own
-making, a fault the toggled class with a mistake in it.
+By name there are `warm`, the three attempts and the seeded faults. Each but `warm` is a file `cases/NAME/patch.py` with
+one function, `worker(toggled)`: it is given the worker class that the fixed toggle would have installed and returns the
+class to install instead. An attempt returns a class of its own making, a fault the toggled class with a mistake in it.
+A patch's constant `WORKER` says which worker it was written for.
 """
 
+import ast
 import importlib.util
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.configuration import Worker
 from harness.errors import RefusedConfiguration
+from harness.program import Program
 
 CASES = Path(__file__).parents[1] / "cases"
 UNCHANGED = "warm"
 """The fixed toggle, as it is."""
 PATCH_FILE = "patch.py"
+SUFFIX = ".py"
+"""What the path of a patch's file ends with, and no name does."""
 
 WorkerOf = Callable[[type], type]
 
@@ -25,18 +32,41 @@ def names() -> list[str]:
     return [UNCHANGED, *sorted(file.parent.name for file in CASES.glob(f"*/{PATCH_FILE}"))]
 
 
-def check(name: str) -> None:
-    """Raise RefusedConfiguration, naming those there are, where there is no such patch."""
+def file_of(name: str) -> Path | None:
+    """A patch's file, None of the fixed toggle; raises RefusedConfiguration, naming those there are, for none."""
+    if name.endswith(SUFFIX):
+        if not Path(name).is_file():
+            raise RefusedConfiguration(f"no patch {name}: no such file")
+        return Path(name)
     if name not in names():
-        raise RefusedConfiguration(f"no patch {name}: there are {', '.join(names())}")
+        raise RefusedConfiguration(f"no patch {name}: there are {', '.join(names())}, or give a file's path")
+    return None if name == UNCHANGED else CASES / name / PATCH_FILE
+
+
+def patch_beside(program: Program, folder: Path) -> Program:
+    """A program whose patch is `patch.py` means the file beside it, in the folder that it was read from."""
+    if program.config.patch != PATCH_FILE:
+        return program
+    config = program.config.model_copy(update={"patch": str((folder / PATCH_FILE).resolve())})
+    return program.model_copy(update={"config": config})
+
+
+def written_for(name: str) -> Worker | None:
+    """The worker that a patch is for, read without loading SGLang; None of one that is for any."""
+    file = file_of(name)
+    if file is None:
+        return None
+    for node in _parsed(name, file).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WORKER":
+            return Worker(ast.literal_eval(node.value))
+    return None
 
 
 def worker_of(name: str) -> WorkerOf:
     """The function of a built-in patch; raises RefusedConfiguration where there is none, or it can't be loaded."""
-    check(name)
-    if name == UNCHANGED:
+    file = file_of(name)
+    if file is None:
         return lambda toggled: toggled
-    file = CASES / name / PATCH_FILE
     found = _load(name, file)
     if not callable(getattr(found, "worker", None)):
         raise RefusedConfiguration(f"{file} has no function `worker(toggled)`")
@@ -44,8 +74,15 @@ def worker_of(name: str) -> WorkerOf:
     return worker
 
 
+def _parsed(name: str, file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_text())
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        raise RefusedConfiguration(f"patch {name} can't be read: {error}") from None
+
+
 def _load(name: str, file: Path) -> Any:
-    specification = importlib.util.spec_from_file_location(f"cases.{name.replace('-', '_')}", file)
+    specification = importlib.util.spec_from_file_location(f"cases.{re.sub(r'[^0-9A-Za-z]', '_', name)}", file)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)

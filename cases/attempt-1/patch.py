@@ -13,6 +13,8 @@ from sglang.srt.speculative.eagle_worker import EAGLEWorker
 
 from harness.toggle.settings import Settings
 
+WORKER = "v1"
+
 
 class TargetAloneWorker(EAGLEWorker):  # type: ignore[misc]
     """v1, with the target alone above the threshold."""

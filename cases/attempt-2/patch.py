@@ -15,6 +15,8 @@ from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
 from harness.toggle.settings import Settings
 
+WORKER = "v1"
+
 
 class PreparedDecodeWorker(EAGLEWorker):  # type: ignore[misc]
     """v1, with decode batches of its own making above the threshold."""

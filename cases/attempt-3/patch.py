@@ -12,6 +12,8 @@ from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
 from harness.toggle.settings import Settings
 
+WORKER = "v1"
+
 
 class ClearedBatchWorker(EAGLEWorker):  # type: ignore[misc]
     """v1, with speculation cleared from the target's batch above the threshold."""

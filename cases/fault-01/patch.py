@@ -6,6 +6,8 @@ neither forward mode nor token count, so that the verify graphs take the batch.
 
 from typing import Any
 
+WORKER = "v1"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, decoding on the verify graphs."""

@@ -11,6 +11,8 @@ from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 from harness.toggle import schedule
 from harness.toggle.plain_target import PlainGraphRunner, PlainTarget, attributes
 
+WORKER = "v1"
+
 
 class SharedBackend(PlainTarget):
     """Captures on the backend that is there."""

@@ -10,6 +10,8 @@ from sglang.srt.managers.scheduler import GenerationBatchResult
 
 from harness.toggle.v1 import settle
 
+WORKER = "v1"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, cutting rows off at the end."""

@@ -11,6 +11,8 @@ from sglang.srt.managers.scheduler import GenerationBatchResult
 
 from harness.toggle.v1 import settle
 
+WORKER = "v1"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, without a draft forward on plain steps."""

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from sglang.srt.managers.scheduler import GenerationBatchResult
 
+WORKER = "v2"
+
 
 class LateLengths:
     """A device that is behind: lengths are there once waited for or, in stream order, at the next forward.

@@ -8,6 +8,8 @@ from typing import Any
 from sglang.srt.managers.scheduler import GenerationBatchResult
 from sglang.srt.speculative.eagle_info import EagleVerifyInput
 
+WORKER = "v1"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, locking prefixes while speculation is off."""

@@ -11,6 +11,8 @@ from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
 from harness.toggle.plain_target import Decoded
 
+WORKER = "v2"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, with stale lengths on the host."""

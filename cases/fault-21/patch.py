@@ -10,6 +10,8 @@ from typing import Any
 from harness.toggle import plain_target
 from harness.toggle.plain_target import PlainGraphRunner, attributes
 
+WORKER = "v1"
+
 
 class OwnPreparation(PlainGraphRunner):
     """Copies what a decode forward of a dense model reads."""

@@ -13,6 +13,8 @@ from harness.toggle import schedule
 from harness.toggle.plain_draft import PlainDraft, Proposal
 from harness.toggle.plain_target import Decoded, attributes
 
+WORKER = "v1"
+
 
 class PositionAhead(PlainDraft):
     """Follows at the positions of the tokens that it is given."""

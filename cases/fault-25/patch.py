@@ -8,6 +8,8 @@ from typing import Any
 from harness.toggle import schedule
 from harness.toggle.plain_target import Decoded, PlainTarget, attributes
 
+WORKER = "v1"
+
 
 class ForGood(PlainTarget):
     """Switches to its own backend and graphs."""

@@ -12,6 +12,8 @@ from harness.toggle import schedule
 from harness.toggle.plain_draft import PlainDraft
 from harness.toggle.plain_target import Decoded, attributes
 
+WORKER = "v2"
+
 
 class TokenBehind(PlainDraft):
     """Gives the draft the target's input."""

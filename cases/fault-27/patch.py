@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from sglang.srt.managers.scheduler import GenerationBatchResult
 
+WORKER = "v2"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, with accepted lengths of 0."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from sglang.srt.managers.scheduler import GenerationBatchResult
 
+WORKER = "v1"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, resetting a backend under its graphs."""

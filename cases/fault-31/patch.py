@@ -12,6 +12,8 @@ from harness.toggle import schedule
 from harness.toggle.plain_draft import PlainDraft
 from harness.toggle.plain_target import Decoded, attributes
 
+WORKER = "v1"
+
 
 class AlwaysReplayed(PlainDraft):
     """Asks whether there are graphs, not whether the target has just replayed one."""

@@ -8,6 +8,8 @@ from typing import Any
 from sglang.srt.managers.scheduler import GenerationBatchResult
 from sglang.srt.speculative.eagle_info import EagleDraftInput
 
+WORKER = "v2"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, with bonus tokens and lengths alone."""

@@ -12,6 +12,8 @@ from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
 from harness.toggle.plain_target import Decoded
 
+WORKER = "v2"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, not advancing the lengths for the forward."""

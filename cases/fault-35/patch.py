@@ -12,6 +12,8 @@ from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
 from harness.toggle.plain_target import Decoded
 
+WORKER = "v1"
+
 
 def worker(toggled: type) -> type:
     """The toggled class, with lengths that the scheduler never hears of."""

@@ -48,7 +48,7 @@ def measure(config: EngineConfig, device: Device, pairs: int) -> Figures:
 
     imported = time.time()
     program = Program.from_batch_sizes(config, MAIN_JOB)
-    with Engine(config, device) as engine:
+    with Engine(config, device, as_served=True) as engine:
         booted = time.time()
         seen = _Answers()
         first_answer = seen.first_answer(engine.run(program, seen.step))

@@ -66,7 +66,7 @@ def _sample(config: EngineConfig, device: Device, batch_size: int) -> Sample:
     gc.collect()
     gc.freeze()
     started = time.perf_counter()
-    with Engine(config, device) as engine:
+    with Engine(config, device, as_served=True) as engine:
         booted = time.perf_counter() - started
         gc.collect()
         gc.freeze()

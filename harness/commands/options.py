@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from harness.configuration import EngineConfig, ModelPair, Toggle, Worker
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
+from harness.patches import patch_beside
 from harness.program import Program, first_problem
 
 
@@ -51,6 +52,7 @@ ChunkOption = Annotated[int | None, option("Tokens of a prefill chunk [no chunki
 RadixOption = Annotated[
     bool | None, typer.Option("--radix-cache/--no-radix-cache", help="Prefix cache [on].", show_default=False)
 ]
+WorkersOption = Annotated[str, typer.Option(metavar="auto|N", help="Programs that run at once.")]
 ChecksOption = Annotated[str, typer.Option(metavar="I1,I2,...|all", help="Families of checks.")]
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
@@ -102,7 +104,7 @@ def toggle_of(
 def read_program(path: Path) -> Program:
     """The program in a JSON file; raises MalformedProgram naming the file."""
     try:
-        return Program.from_json(path.read_text())
+        return patch_beside(Program.from_json(path.read_text()), path.parent)
     except OSError as error:
         raise MalformedProgram(f"{path}: {error.strerror}") from None
     except (MalformedProgram, UnicodeDecodeError) as error:

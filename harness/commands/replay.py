@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from harness.cases import EXPECTED, Case, Expected, Outcome, all_folders, load, replay
-from harness.commands import options
+from harness.cases import EXPECTED, Case, Expected, all_folders, load, replay
+from harness.commands import children, options
 from harness.commands.options import DeviceChoice
 from harness.engine.device import Device
 from harness.errors import UsageError
+from harness.isolation.nursery import Nursery
+from harness.outcome import Outcome
 
 AS_RECORDED, CHANGED = 0, 1
 
@@ -21,6 +23,7 @@ def command(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every case below cases/.")] = False,
     device: options.DeviceOption = DeviceChoice.AUTO,
+    workers: options.WorkersOption = "auto",
     record: Annotated[bool, typer.Option("--record", help="Write what happens as what must happen.")] = False,
 ) -> int:
     """Run cases on the real scheduler with all checks on.
@@ -34,20 +37,26 @@ def command(
     loaded = [(folder, load(folder)) for folder in chosen]
     resolved.check()
     console = Console(highlight=False)
-    results = [_replay(folder, case, resolved, record, console) for folder, case in loaded]
-    console.print(f"{results.count(True)} of {len(results)} cases as recorded")
+    due = [(folder, case) for folder, case in loaded if record or case.expected.on(resolved) is not None]
+    for _, case in loaded:
+        if case.expected.on(resolved) is None and not record:
+            console.print(f"[yellow]{case.name}[/yellow]: nothing is recorded for {resolved}", soft_wrap=True)
+    gpus = children.identifiers(resolved)
+    results = []
+    with Nursery(resolved, gpus[0]) as nursery:
+        at_once = children.at_once(workers, resolved, 1)
+        for (folder, case), seen in children.side_by_side(lambda one: replay(one[1], nursery), due, at_once):
+            if record:
+                _record(folder, case.expected, resolved, seen)
+            results.append(record or _as_recorded(case, resolved, seen, console))
+    console.print(f"{results.count(True)} of {len(loaded)} cases as recorded")
     return AS_RECORDED if all(results) else CHANGED
 
 
-def _replay(folder: Path, case: Case, device: Device, record: bool, console: Console) -> bool:
+def _as_recorded(case: Case, device: Device, seen: Outcome, console: Console) -> bool:
     expected = case.expected.on(device)
-    if expected is None and not record:
-        console.print(f"[yellow]{case.name}[/yellow]: nothing is recorded for {device}", soft_wrap=True)
-        return True
-    seen = replay(folder, device)
-    if record:
-        _record(folder, case.expected, device, seen)
-    elif expected is not None and not seen.meets(expected):
+    assert expected is not None
+    if not seen.meets(expected):
         console.print(f"[red]{case.name}[/red]: {expected}", soft_wrap=True)
         console.print(f"  but now: {seen}", soft_wrap=True, markup=False)
         return False

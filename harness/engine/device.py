@@ -13,10 +13,10 @@ class Device(StrEnum):
 
     @classmethod
     def auto(cls) -> "Device":
-        """A GPU where there is one, else the emulated device."""
-        import torch
+        """A GPU where the driver shows one, else the emulated device; leaves torch and CUDA alone."""
+        from harness.isolation.gpus import survey
 
-        return cls.CUDA if torch.cuda.is_available() else cls.CPU
+        return cls.CUDA if survey() else cls.CPU
 
     def prepare(self) -> None:
         """Make this process ready; raises UsageError where there is no such device."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from harness import patches
 from harness.checks import Checks
@@ -19,6 +19,27 @@ STALLED_ITERATIONS = 64
 """Iterations with neither a prefill nor a token, with requests pending, after which a drain gives up."""
 
 
+def import_release(device: Device) -> Any:
+    """SGLang, made ready for a device, behind the module that knows the release; the first time it takes 20 s."""
+    device.prepare()
+    from harness.engine import v0_5_12  # imports SGLang, which reads what `prepare` set
+
+    return v0_5_12
+
+
+class Recorder(Protocol):
+    """Told of each thing before it happens (`harness.isolation.journal`)."""
+
+    def begin(self, program: Program) -> None:
+        """A program."""
+
+    def operation(self, index: int) -> None:
+        """One of its operations, from 0."""
+
+    def step(self, index: int) -> None:
+        """A step of the scheduler, from 0."""
+
+
 class Engine:
     """SGLang's real scheduler in this process, stepped by hand.
 
@@ -28,24 +49,27 @@ class Engine:
 
     _open: ClassVar["Engine | None"] = None
 
-    def __init__(self, config: EngineConfig, device: Device) -> None:
-        """Boot; raises RefusedConfiguration where the configuration can't be had, UsageError for a missing device."""
+    def __init__(self, config: EngineConfig, device: Device, as_served: bool = False) -> None:
+        """Boot; raises RefusedConfiguration where the configuration can't be had, UsageError for a missing device.
+
+        `as_served` boots as a server does, with the seconds of garbage collection that are left out otherwise: for
+        measuring a boot.
+        """
         if device is Device.CPU and config.attention_backend != "triton":
             raise RefusedConfiguration(
                 f"attention_backend {config.attention_backend} needs a GPU: the emulated device has triton's only"
             )
-        patches.check(config.patch)
+        patches.file_of(config.patch)
         self._vocabulary_size = vocabulary_size(config)
         if Engine._open is not None:
             raise RuntimeError("another engine is open in this process: close it first (SGLang's state is per process)")
-        device.prepare()
-        from harness.engine import v0_5_12 as release  # imports SGLang, which reads what `prepare` set
-
+        release = import_release(device)
         self.config = config
         self.device = device
         self._release = release
-        self._session = release.Session(config, device.value)
+        self._session = release.Session(config, device.value, as_served)
         self._messages: list[Any] = []
+        self.journal: Recorder | None = None
         self.trace = Trace()
         self.closed = False
         Engine._open = self
@@ -73,7 +97,11 @@ class Engine:
         check_tokens(program, self._vocabulary_size)
         self.reset()
         self.watch(on_step, checks)
-        for operation in program.operations:
+        if self.journal is not None:
+            self.journal.begin(program)
+        for index, operation in enumerate(program.operations):
+            if self.journal is not None:
+                self.journal.operation(index)
             self.execute(operation)
         self.trace.idle = not self._messages and self._session.idle
         return self.trace
@@ -149,5 +177,7 @@ class Engine:
                 raise NoProgress(f"neither a prefill nor a token in {stalled} iterations, with requests pending")
 
     def _iterate(self) -> None:
+        if self.journal is not None:
+            self.journal.step(len(self.trace.steps))
         messages, self._messages = self._messages, []
         self._session.iterate(messages)

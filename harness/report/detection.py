@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cases import Outcome
 from harness.checks import NAMES
 from harness.detection import Detected
 from harness.engine.device import Device
+from harness.outcome import Outcome
 
 HEADS = {Device.CPU: "## On the emulated device", Device.CUDA: "## On a GPU"}
 INTRODUCTION = """# Which check sees which fault

@@ -2,8 +2,9 @@
 
 import pytest
 
-from harness.cases import CASES, load, outcome_of
+from harness.cases import CASES, load
 from harness.checks import Checks
+from harness.outcome import outcome_of
 from harness.program import Program
 from tests.support.engines import Engines
 

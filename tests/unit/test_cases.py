@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import Expected, Outcome, load
+from harness.cases import Expected, load
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.errors import UsageError
+from harness.outcome import Outcome
 from harness.program import Program, Submit
 
 PASSES = Outcome(kind="passes")

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from harness.cases import Outcome
 from harness.checks import NAMES
 from harness.detection import Detected
 from harness.engine.device import Device
+from harness.outcome import Outcome
 from harness.report.detection import section, write
 
 PASSES = Outcome(kind="passes")

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from harness.configuration import EngineConfig
+from harness.engine.v0_5_12.models import import_models
 from harness.errors import RefusedConfiguration
 from harness.models import models_of
 from harness.patches import UNCHANGED, worker_of
@@ -23,14 +24,16 @@ CHUNKING_OFF = -1
 SCHEDULER = "sglang.srt.managers.scheduler"
 
 
-def boot(config: EngineConfig, device: str) -> Any:
+def boot(config: EngineConfig, device: str, as_served: bool) -> Any:
     """A real `Scheduler` (managers/scheduler.py), idle, with its loop not yet entered.
 
-    Raises RefusedConfiguration with SGLang's own reason where it refuses the combination.
+    Unless `as_served`, a boot leaves out the garbage collections that SGLang makes around its captures. Raises
+    RefusedConfiguration with SGLang's own reason where it refuses the combination.
     """
     with _quiet():
         server_args = importlib.import_module("sglang.srt.server_args")
         scheduler_module: Any = importlib.import_module(SCHEDULER)
+        import_models(config)
     # Its thread would keep a closed scheduler's memory alive, and kill a process that pauses between steps.
     scheduler_module.create_scheduler_watchdog = lambda *_, **__: None
     with _toggled(config):
@@ -43,7 +46,7 @@ def boot(config: EngineConfig, device: str) -> Any:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise RefusedConfiguration(f"SGLang refuses this configuration: {reason}") from error
         try:
-            with _quiet(), _float32_operators(config, device):
+            with _quiet(), _float32_operators(config, device), _collections(args, as_served):
                 ports = server_args.PortArgs.init_new(args)
                 _remove_socket_files(ports)
                 server_args.set_global_server_args_for_scheduler(args)
@@ -178,6 +181,28 @@ def _float32_operators(config: EngineConfig, device: str) -> Iterator[None]:
         yield
     finally:
         operator.dispatch_forward = dispatch
+
+
+@contextmanager
+def _collections(args: Any, as_served: bool) -> Iterator[None]:
+    """Spare the garbage collections around captures (`freeze_gc`, model_executor/cuda_graph_runner.py).
+
+    Each looks at all of SGLang and torch, 0.6 s on a slow core, seven times a boot. None must run within a capture, so
+    that none runs at all until the end.
+    """
+    if as_served:
+        yield
+        return
+    args.enable_cudagraph_gc = True  # else it would undo the freeze
+    enabled = gc.isenabled()
+    gc.disable()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

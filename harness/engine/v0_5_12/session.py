@@ -18,9 +18,9 @@ from harness.engine.v0_5_12.sink import Sink
 class Session:
     """A scheduler, the loop that steps it and the sink that takes its output."""
 
-    def __init__(self, config: EngineConfig, device: str) -> None:
+    def __init__(self, config: EngineConfig, device: str, as_served: bool) -> None:
         """Boot; raises RefusedConfiguration where SGLang refuses the configuration."""
-        self.scheduler = boot(config, device)
+        self.scheduler = boot(config, device, as_served)
         self._sink = Sink(self.scheduler)
         self._loop = EventLoop(self.scheduler)
         self._boot_state = BootState(self.scheduler)

@@ -1,0 +1,121 @@
+"""Children that have run nothing yet: forked from a template on the emulated device, spawned ahead for a GPU."""
+
+import shutil
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.context import BaseContext
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.engine.device import Device
+from harness.errors import UsageError
+from harness.isolation.child import Child, Limits
+from harness.isolation.inside import serve
+from harness.isolation.messages import Run
+from harness.isolation.ran import Ran
+
+SPARES_ON_A_GPU = 2
+"""Children that import SGLang (20 s) in the background, for when one is needed."""
+
+
+class Nursery:
+    """Starts children, and has some ready."""
+
+    def __init__(self, device: Device, gpu: str | None = None, limits: Limits | None = None) -> None:
+        """On one GPU, by its identifier, or the first that is visible; raises UsageError for want of a folder."""
+        self.device, self._limits = device, limits or Limits()
+        self._environment = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
+        self._context = _context(device)
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="toggle-harness-"))
+        except OSError as error:
+            raise UsageError(f"no folder for journals: {error.strerror}: free some space, or set TMPDIR") from None
+        self._lock = threading.Lock()
+        self._started = 0
+        self._spares: deque[Child] = deque()
+        self._stock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def take(self, environment: dict[str, str] | None = None) -> Child:
+        """A child that has run nothing; with an environment of its own, one that is started for it."""
+        if environment:
+            return self._start(environment)
+        with self._lock:
+            child = self._spares.popleft() if self._spares else None
+        self._stock()
+        return child or self._start({})
+
+    def run(
+        self, wanted: Run, stopped: Callable[[], bool] = lambda: False, environment: dict[str, str] | None = None
+    ) -> Ran:
+        """Run a program in a process that has run nothing before, which ends then; raises as `Child` does."""
+        child = self.take(environment)
+        try:
+            return child.boot_and_run(wanted, stopped)
+        finally:
+            child.end()
+
+    def close(self) -> None:
+        """End the spares and remove the folder; children that were taken have ended by then."""
+        for child in self._spares:
+            child.end()
+        self._spares.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _stock(self) -> None:
+        wanted = SPARES_ON_A_GPU if self.device is Device.CUDA else 0
+        with self._lock:
+            missing = wanted - len(self._spares)
+        for _ in range(missing):
+            self._spares.append(self._start({}))
+
+    def _start(self, environment: dict[str, str]) -> Child:
+        with self._lock:
+            self._started += 1
+            folder = self._folder / f"child-{self._started}"
+        ours, theirs = self._context.Pipe()
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise UsageError(f"no folder for a journal: {error.strerror}: free some space, or set TMPDIR") from None
+        arguments = (theirs, folder, self.device, self._environment | environment)
+        process = self._context.Process(target=serve, args=arguments, daemon=True)  # type: ignore[attr-defined]
+        with _unsaid():
+            process.start()
+        theirs.close()
+        return Child(process, ours, folder, self._limits)
+
+
+@contextmanager
+def _unsaid() -> Iterator[None]:
+    """multiprocessing's tracker tidies up after children that were killed, and would say so at the end.
+
+    It is started with the first child, with the warnings that are switched off then.
+    """
+    sys.warnoptions.append("ignore:resource_tracker")
+    try:
+        resource_tracker.ensure_running()
+        yield
+    finally:
+        sys.warnoptions.remove("ignore:resource_tracker")
+
+
+def _context(device: Device) -> BaseContext:
+    if device is Device.CUDA:
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["harness.isolation.template"])
+    return context

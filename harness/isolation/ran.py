@@ -1,0 +1,32 @@
+"""What comes back from a program that ran in a child process."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from harness.outcome import Outcome
+from harness.program import Program
+from harness.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run of one program."""
+
+    program: Program
+    outcome: Outcome
+    until: Program
+    """The program up to and with the step at which it ended; all of it where it passed."""
+    trace: Trace = field(default_factory=Trace)
+    """The rows until then, of a program that didn't pass; none where the process died or hung."""
+    steps: int = 0
+    """Scheduler steps that began."""
+    labels: Counter[str] = field(default_factory=Counter)
+    """What it reached, and how often (`harness.search.labels`)."""
+    skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Checks that couldn't be evaluated, with the reason."""
+    engine_seconds: float = 0.0
+    """Time that the child spent on it."""
+    message: str = ""
+    """All that the check or the error says, with its traceback; of a process that hung, the stacks of its threads."""
+    output: str = ""
+    """The last lines that the child wrote, where it died or hung."""
