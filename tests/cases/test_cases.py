@@ -1,12 +1,14 @@
 """Every case behaves as it is written down; one that no longer does says what changed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.cases import CASES, README, all_folders, load, replay
+from harness.cases import CASES, README, all_folders, load, replay, replay_here
 from harness.checks import Checks
 from harness.engine.device import Device
+from harness.isolation.nursery import Nursery
 from harness.patches import PATCH_FILE, UNCHANGED
 from tests.support.engines import Engines
 
@@ -14,13 +16,24 @@ FOLDERS = all_folders()
 BY_NAME = [pytest.param(folder, id=folder.relative_to(CASES).as_posix()) for folder in FOLDERS]
 
 
+@pytest.fixture(scope="module")
+def nursery(device: Device) -> Iterator[Nursery | None]:
+    """On a GPU a fault takes its process along."""
+    if device is Device.CPU:
+        yield None
+        return
+    with Nursery(device) as nursery:
+        yield nursery
+
+
 @pytest.mark.parametrize("folder", BY_NAME)
-def test_as_recorded(boot: Engines, device: Device, folder: Path) -> None:
+def test_as_recorded(boot: Engines, device: Device, nursery: Nursery | None, folder: Path) -> None:
     boot.close()  # a case has an engine of its own
-    expected = load(folder).expected.on(device)
+    case = load(folder)
+    expected = case.expected.on(device)
     if expected is None:
         pytest.skip(f"nothing is recorded for {device}")
-    seen = replay(folder, device)
+    seen = replay_here(case, device) if nursery is None else replay(case, nursery)
     assert seen.meets(expected), f"{folder.name} must be: {expected}\nbut now: {seen}"
 
 

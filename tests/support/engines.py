@@ -3,13 +3,14 @@
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine
+from harness.isolation.journal import Journal
 
 
 class Engines:
     """Gives the engine of a configuration; asking for another closes the one before."""
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
+    def __init__(self, device: Device, journal: Journal) -> None:
+        self._device, self._journal = device, journal
         self._current: Engine | None = None
         self._failed: dict[EngineConfig, Exception] = {}
 
@@ -22,6 +23,7 @@ class Engines:
         if self._current is None:
             try:
                 self._current = Engine(config, self._device)
+                self._current.journal = self._journal
             except Exception as error:
                 self._failed[config] = error
                 raise

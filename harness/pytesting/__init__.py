@@ -1,0 +1,1 @@
+"""pytest on the machine that it finds: workers, GPUs, and what is left of a worker that died."""
