@@ -1,0 +1,151 @@
+"""What is known of a failure, in words: the same in a report, in a case's README and above a picture."""
+
+import re
+from collections.abc import Sequence
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+
+from harness import patches
+from harness.checks import FAMILIES
+from harness.configuration import EngineConfig
+from harness.engine.device import Device
+from harness.isolation.ran import Ran
+from harness.outcome import Outcome
+from harness.search.finding import Finding
+from harness.trace import Trace
+
+MOST_SIZES = 24
+WORKERS = {"none": "`TpModelWorker`", "v1": "`EAGLEWorker`", "v2": "`EAGLEWorkerV2`"}
+
+
+def release() -> str:
+    """Version of SGLang that is installed here; it isn't imported."""
+    return version("sglang")
+
+
+def subject(config: EngineConfig) -> str:
+    """What was under test, by its short name: a patch, the fixed toggle, or a worker as SGLang has it."""
+    if config.patch != patches.UNCHANGED:
+        return Path(config.patch).stem
+    return "toggle" if config.toggle else f"worker-{config.worker.value}"
+
+
+def under_test(config: EngineConfig) -> str:
+    """What was under test, within a sentence."""
+    if config.patch != patches.UNCHANGED:
+        return f"patch `{subject(config)}`"
+    return "the fixed toggle" if config.toggle else f"SGLang's worker {config.worker.value} as it is"
+
+
+def headline(ran: Ran) -> str:
+    """What was under test and what happened, for a title."""
+    return f"{under_test(ran.program.config).replace('`', '')}: {clause(ran.outcome)}"
+
+
+def conditions(config: EngineConfig) -> str:
+    """The configuration, as far as a reader needs it."""
+    draft = f"topk {config.topk}, {config.steps} steps, {config.verified_tokens} draft tokens"
+    parts = [
+        f"worker {config.worker.value}",
+        *([f"threshold {config.toggle.threshold}"] if config.toggle else []),
+        *([f"hysteresis {config.toggle.hysteresis}"] if config.toggle and config.toggle.hysteresis else []),
+        *([draft] if config.speculative else []),
+        f"page size {config.page_size}",
+        f"graphs at {', '.join(map(str, config.graphs))}" if config.graphs else "no graphs",
+    ]
+    return ", ".join(parts)
+
+
+def place(device: Device) -> str:
+    """Where it ran."""
+    return "a GPU" if device is Device.CUDA else "the emulated device (CPU)"
+
+
+def mark(outcome: Outcome) -> str:
+    """The check that failed, the error's type, or how the process ended, in one word or two."""
+    if outcome.kind == "fails" and outcome.check:
+        return outcome.check
+    if outcome.kind == "raises":
+        return error_type(outcome)
+    return {"dies": "process died", "hangs": "hang"}.get(outcome.kind, outcome.kind)
+
+
+def error_type(outcome: Outcome) -> str:
+    """The type of the error that was raised, as far as the text names one."""
+    found = re.match(r"[A-Za-z_][\w.]*", outcome.text or "")
+    return found.group().rpartition(".")[2] if found else "error"
+
+
+def clause(outcome: Outcome) -> str:
+    """What happened and when, within a sentence."""
+    at = "" if outcome.step is None else f" at step {outcome.step}"
+    match outcome.kind:
+        case "fails":
+            return f"check {outcome.check} fails{at}"
+        case "raises":
+            return f"the scheduler raises {error_type(outcome)}{at}"
+        case "dies":
+            return f"the process dies{at}"
+        case "hangs":
+            return "a step doesn't return" if outcome.step is None else f"step {outcome.step} doesn't return"
+        case _:
+            return "all checks pass"
+
+
+def in_full(outcome: Outcome) -> str:
+    """What happened, when, and what was said."""
+    said = f": {outcome.text}" if outcome.text and outcome.kind != "passes" else ""
+    return f"{clause(outcome)}{said}"
+
+
+def batch_sizes(trace: Trace) -> str:
+    """The sizes of the decode batch in turn, repetitions left out; nothing where there is no decode row."""
+    sizes = [str(size) for size, _ in groupby(trace.decode_sizes)]
+    left_out = len(sizes) - MOST_SIZES
+    return ", ".join([*(["..."] if left_out > 0 else []), *sizes[-MOST_SIZES:]])
+
+
+def with_sizes(trace: Trace) -> str:
+    """` (decode batch sizes 1, 10)`, for the end of a sentence."""
+    sizes = batch_sizes(trace)
+    return f" (decode batch size{'s' * (',' in sizes)} {sizes})" if sizes else ""
+
+
+def origin(finding: Finding) -> str:
+    """Where the program comes from, in a sentence."""
+    by = f"A search with seed {finding.seed} found it"
+    if finding.found == finding.program:
+        return f"{by} so."
+    return f"{by} as a program of {len(finding.found.operations)} (`found.json`) and shrank it."
+
+
+def invariant(check: str | None) -> str | None:
+    """What a check demands, in one sentence; None for a check that there isn't."""
+    for family in FAMILIES:
+        if family.name == check:
+            return (family.__doc__ or "").strip().splitlines()[0]
+    return None
+
+
+def seen_again(finding: Finding) -> str:
+    """How often it happened again, in a sentence."""
+    same, runs = finding.rate
+    if not runs:
+        return "It was not run again."
+    if not finding.flaky:
+        return f"{same} of {runs} cold runs ended in the same way."
+    how = f"Flaky: {same} of {runs} cold runs ended in the same way; otherwise"
+    if not same:
+        how = f"Not seen again: none of {runs} cold runs ended in the same way; instead"
+    others = [clause(outcome) for outcome in finding.confirmations if not _alike(outcome, finding.ran.outcome)]
+    return f"{how} {_counted(others)}."
+
+
+def _alike(one: Outcome, other: Outcome) -> bool:
+    return (one.kind, one.check, one.step) == (other.kind, other.check, other.step)
+
+
+def _counted(phrases: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(phrases))
+    return ", ".join(f"{phrase} ({phrases.count(phrase)})" for phrase in unique)
