@@ -9,6 +9,7 @@ import importlib
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 import torch
@@ -60,7 +61,18 @@ def adapt_torch() -> None:
     torch.cuda.empty_cache = lambda: None
     torch.cuda.CUDAGraph = EmulatedGraph  # type: ignore[assignment,misc]
     torch.cpu.graph_pool_handle = lambda: (0, 0)  # type: ignore[attr-defined]
+    torch.tensor = _unpinned(torch.tensor)
     torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign,assignment]
+
+
+def _unpinned(factory: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Without pinned memory, which needs a driver (layers/logits_processor.py asks for it)."""
+
+    @wraps(factory)
+    def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> torch.Tensor:
+        return factory(*args, **kwargs)
+
+    return make
 
 
 def _keep_freed_memory() -> None:
