@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from harness.bench.steps import Figures
-from harness.commands import bench_checks, bench_toggle, options
+from harness.commands import bench_checks, bench_search, bench_toggle, options
 from harness.commands.measuring import Row, in_a_new_process, table_of
 from harness.commands.options import DeviceChoice, captured, configuration
 from harness.engine.device import Device
@@ -15,6 +15,7 @@ from harness.engine.device import Device
 app = typer.Typer(help="Measure what the harness and the toggle cost.", rich_markup_mode=None)
 app.command("toggle")(bench_toggle.command)
 app.command("checks")(bench_checks.command)
+app.command("search")(bench_search.command)
 
 
 @app.callback()

@@ -1,5 +1,6 @@
-"""`toggle-harness detect`: the matrix of seeded faults and checks."""
+"""`toggle-harness detect`: the matrix of seeded faults and checks, and how long a search takes to find each."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +12,11 @@ from harness.cases import load
 from harness.commands import children, options
 from harness.commands.options import DeviceChoice
 from harness.detection import detect, patched_folders
+from harness.engine.device import Device
 from harness.errors import UsageError
 from harness.isolation.nursery import Nursery
-from harness.report.detection import section, write
+from harness.patches import UNCHANGED, names
+from harness.report import detection as page_of
 
 CAUGHT, MISSED = 0, 1
 
@@ -23,9 +26,12 @@ def command(
     page: Annotated[
         Path | None, typer.Option("--write", help="Replace this device's section of a page.", show_default=False)
     ] = None,
+    search: Annotated[bool, typer.Option("--search", help="Search each from nothing but its patch instead.")] = False,
+    seconds: Annotated[float, typer.Option(min=1, help="Of each search, before it gives up.")] = 120.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of each search.")] = 1,
     workers: options.WorkersOption = "auto",
 ) -> int:
-    """Run each attempt and seeded fault with all checks, each alone and none.
+    """Run each attempt and seeded fault with all checks, each alone and none; or search each.
 
     Exit code 0 if all are caught, 1 if not, 2 for wrong usage.
     """
@@ -33,17 +39,38 @@ def command(
         raise UsageError(f"--write {page}: no such folder")
     resolved = device.resolve()
     resolved.check()
-    progress = Console(stderr=True, highlight=False)
-    detected = []
-    cases = [load(folder) for folder in patched_folders()]
-    gpus = children.identifiers(resolved)
-    with Nursery(resolved, gpus[0]) as nursery:
-        work = partial(detect, nursery=nursery)
-        for case, seen in children.side_by_side(work, cases, children.at_once(workers, resolved, 1)):
-            detected.append(seen)
-            progress.print(f"{case.name}: {seen.first}", soft_wrap=True, markup=False)
-    if page is None:
-        typer.echo(section(resolved, detected))
+    gpu = children.identifiers(resolved)[0]
+    at_once = children.at_once(workers, resolved, 1)
+    say = partial(Console(stderr=True, highlight=False).print, soft_wrap=True, markup=False)
+    if search:
+        section, all_of_them = _search(resolved, gpu, seconds, seed, at_once, say)
     else:
-        write(page, resolved, detected)
-    return CAUGHT if all(one.first.kind != "passes" for one in detected) else MISSED
+        section, all_of_them = _detect(resolved, gpu, at_once, say)
+    if page is None:
+        typer.echo(section)
+    else:
+        page_of.write(page, section)
+    return CAUGHT if all_of_them else MISSED
+
+
+def _detect(device: Device, gpu: str | None, at_once: int, say: Callable[[str], None]) -> tuple[str, bool]:
+    detected = []
+    with Nursery(device, gpu) as nursery:
+        cases = [load(folder) for folder in patched_folders()]
+        for case, seen in children.side_by_side(partial(detect, nursery=nursery), cases, at_once):
+            detected.append(seen)
+            say(f"{case.name}: {seen.first}")
+    return page_of.section(device, detected), all(one.first.kind != "passes" for one in detected)
+
+
+def _search(
+    device: Device, gpu: str | None, seconds: float, seed: int, at_once: int, say: Callable[[str], None]
+) -> tuple[str, bool]:
+    from harness.search.hunt import hunt  # imports Hypothesis
+
+    hunted = []
+    for patch in names():
+        if patch != UNCHANGED:
+            hunted.append(hunt(patch, device, gpu, seconds, seed, at_once))
+            say(f"{patch}: {hunted[-1].outcome or 'not found'} after {hunted[-1].seconds:.0f} s")
+    return page_of.searched(device, hunted), all(one.outcome is not None for one in hunted)

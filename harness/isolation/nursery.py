@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Self
 
 from harness.engine.device import Device
@@ -20,8 +20,8 @@ from harness.isolation.inside import serve
 from harness.isolation.messages import Run
 from harness.isolation.ran import Ran
 
-SPARES_ON_A_GPU = 2
-"""Children that import SGLang (20 s) in the background, for when one is needed."""
+SPARES_ON_A_GPU = 3
+"""Children that import SGLang (20 s) in the background: as many as a finding is run again in."""
 
 
 class Nursery:
@@ -93,10 +93,21 @@ class Nursery:
             raise UsageError(f"no folder for a journal: {error.strerror}: free some space, or set TMPDIR") from None
         arguments = (theirs, folder, self.device, self._environment | environment)
         process = self._context.Process(target=serve, args=arguments, daemon=True)  # type: ignore[attr-defined]
-        with _unsaid():
+        with self._lock, _unsaid(), _without_main():
             process.start()
         theirs.close()
         return Child(process, ours, folder, self._limits)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep children from running the parent's main module again: it may be a script, or a notebook."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

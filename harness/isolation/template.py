@@ -3,8 +3,13 @@
 Forking after CUDA has started is not safe, so children for a GPU are spawned and import SGLang themselves.
 """
 
+import gc
+
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import import_release
 
 import_release(Device.CPU).import_models(EngineConfig())
+# No child's garbage collection needs to look at any of this, which would copy its pages.
+gc.collect()
+gc.freeze()

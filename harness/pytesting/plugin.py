@@ -40,6 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="an error, not skipped tests, where no GPU is to be had",
     )
+    parser.addoption("--patch", default="warm", help="what the property tests search: a name, or a patch.py")
+    parser.addoption("--examples", type=int, default=10, help="programs of each configuration that is searched")
+    parser.addoption("--search-seed", type=int, default=1, help="repeats a search")
 
 
 @pytest.hookimpl(optionalhook=True)

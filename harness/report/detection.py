@@ -1,6 +1,7 @@
 """The matrix of faults and checks, as a section of a Markdown page for each device."""
 
 import re
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,14 +9,19 @@ from harness.checks import NAMES
 from harness.detection import Detected
 from harness.engine.device import Device
 from harness.outcome import Outcome
+from harness.search.hunt import Hunted
 
 HEADS = {Device.CPU: "## On the emulated device", Device.CUDA: "## On a GPU"}
+SEARCHED = {Device.CPU: "## Found by search, on the emulated device", Device.CUDA: "## Found by search, on a GPU"}
 INTRODUCTION = """# Which check sees which fault
 
 Made by `toggle-harness detect --write docs/detection.md`. Each row is a case (`cases/NAME`, its README says what the
 mistake is), run with all checks (first to fire, and at which step), with each check alone (the step at which it fires;
 a dash where it sees nothing; `!` where the scheduler raises before it does) and with none (whether the scheduler
 notices by itself).
+
+`toggle-harness detect --search --write docs/detection.md` makes the tables of searches: from nothing but the patch to a
+shrunk reproducer that three cold runs confirm. Seconds count from the start of the search, SGLang imported.
 """
 
 
@@ -42,15 +48,52 @@ def section(device: Device, detected: Sequence[Detected]) -> str:
     )
 
 
-def write(page: Path, device: Device, detected: Sequence[Detected]) -> None:
-    """Replace a device's section of the page, or make the page."""
+def searched(device: Device, hunted: Sequence[Hunted]) -> str:
+    """The section of searches on one device."""
+    found = [one for one in hunted if one.outcome is not None]
+    missed = [one.patch for one in hunted if one.outcome is None]
+    seconds = [one.seconds for one in found] or [0.0]
+    head = ["patch", "found as", "step", "operations", "requests", "programs run", "cold runs alike", "seconds"]
+    rows = [head, ["---"] * len(head), *(_hunted(one) for one in hunted)]
+    return "\n".join(
+        [
+            SEARCHED[device],
+            "",
+            f"{len(found)} of {len(hunted)} found"
+            + (f"; not {', '.join(missed)}" if missed else "")
+            + f". Median {statistics.median(seconds):.0f} s, worst {max(seconds):.0f} s.",
+            "",
+            *("| " + " | ".join(row) + " |" for row in rows),
+            "",
+        ]
+    )
+
+
+def write(page: Path, section: str) -> None:
+    """Put a section in the place of the one with its heading, or make the page."""
     text = page.read_text() if page.exists() else INTRODUCTION
-    sections = {head: "" for head in HEADS.values()}
+    sections = {head: "" for head in (*HEADS.values(), *SEARCHED.values())}
     for head in sections:
         found = re.search(rf"^{re.escape(head)}$.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
         sections[head] = found.group().rstrip() + "\n" if found else ""
-    sections[HEADS[device]] = section(device, detected)
+    sections[section.partition("\n")[0]] = section
     page.write_text("\n".join([INTRODUCTION, *(part for part in sections.values() if part)]))
+
+
+def _hunted(one: Hunted) -> list[str]:
+    if one.outcome is None or one.program is None:
+        return [one.patch, "not found", "-", "-", "-", str(one.programs), "-", f"{one.seconds:.0f}"]
+    said = one.outcome.check or (one.outcome.text or one.outcome.kind).partition(":")[0]
+    return [
+        one.patch,
+        said.replace("|", "/"),
+        str(one.outcome.step),
+        str(len(one.program.operations)),
+        str(sum(submit.count for submit in one.program.submits)),
+        str(one.programs),
+        f"{one.same} of {one.cold_runs}",
+        f"{one.seconds:.0f}",
+    ]
 
 
 def _row(one: Detected) -> list[str]:

@@ -194,13 +194,14 @@ def _collections(args: Any, as_served: bool) -> Iterator[None]:
         yield
         return
     args.enable_cudagraph_gc = True  # else it would undo the freeze
-    enabled = gc.isenabled()
+    enabled, frozen_before = gc.isenabled(), gc.get_freeze_count()
     gc.disable()
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not frozen_before:
+            gc.unfreeze()
         if enabled:
             gc.enable()
 

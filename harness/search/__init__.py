@@ -1,0 +1,1 @@
+"""Random programs, what they reached, and the shortest that fails."""

@@ -1,0 +1,54 @@
+"""What a search has done so far, counted as it goes; shared by its threads."""
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from time import monotonic
+
+from harness.configuration import EngineConfig
+from harness.isolation.ran import Ran
+from harness.search.labels import CROSSINGS
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts of one search."""
+
+    started: float = field(default_factory=monotonic)
+    programs: int = 0
+    steps: int = 0
+    crossing: int = 0
+    """Programs that switched speculation off or on."""
+    engine_seconds: float = 0.0
+    labels: Counter[str] = field(default_factory=Counter)
+    """How often each thing was reached (`harness.search.labels`)."""
+    skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often each check could not be evaluated, and why."""
+    configurations: set[EngineConfig] = field(default_factory=set)
+    refused: dict[EngineConfig, str] = field(default_factory=dict)
+    """Configurations that SGLang refused, with its reason."""
+    failure: Ran | None = None
+    """The simplest so far."""
+    doing: str = "starting"
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return monotonic() - self.started
+
+    def count(self, ran: Ran) -> None:
+        """One more run."""
+        with self._lock:
+            self.programs += 1
+            self.steps += ran.steps
+            self.engine_seconds += ran.engine_seconds
+            self.labels += ran.labels
+            self.skipped += ran.skipped
+            self.crossing += any(ran.labels[label] for label in CROSSINGS)
+            self.configurations.add(ran.program.config)
+
+    def refuse(self, config: EngineConfig, reason: str) -> None:
+        """SGLang doesn't take a configuration of the grid."""
+        with self._lock:
+            self.refused[config] = reason

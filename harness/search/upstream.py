@@ -1,0 +1,62 @@
+"""What SGLang itself is known to answer wrong, and how the programs of a search keep off it.
+
+A search that ran into it would find nothing else. What SGLang merely drafts worse than it could (`cases/upstream`) is
+excused by the checks and needs no avoiding.
+"""
+
+from harness.configuration import EngineConfig, Worker
+from harness.limits import output_limit
+from harness.oracle import answer_to
+from harness.program import Submit
+from harness.prompts import Prompt
+
+
+def most_tokens(config: EngineConfig, submit: Submit, prompt_length: int) -> int:
+    """Output tokens after which a request ends whatever they are."""
+    return min(submit.max_new_tokens, output_limit(config, prompt_length))
+
+
+def stops_late(config: EngineConfig, submit: Submit) -> bool:
+    """Whether an accepted run may hold a stop and reach the length limit too: V2 then sees only the limit.
+
+    Case v2-stop-token-outrun.
+    """
+    if config.worker is not Worker.V2 or submit.ignore_eos or not isinstance(submit.prompt, Prompt):
+        return False
+    for prompt in submit.family():
+        answer = answer_to(config, submit, prompt)
+        assert answer.tokens is not None
+        left = most_tokens(config, submit, prompt.length) - len(answer.tokens)
+        if answer.finish_reason == "stop" and left <= config.steps:
+            return True
+    return False
+
+
+def safe_steps(config: EngineConfig, submit: Submit) -> int | None:
+    """Steps after its submission within which a request may be aborted; None for any number of them.
+
+    In V2 the abort mustn't meet the result that ends the request: a stop token or the length limit in the accepted run
+    is then overlooked. Cases v2-abort-outrun and v2-stop-token-outrun.
+    """
+    if config.worker is not Worker.V2:
+        return None
+    if not submit.ignore_eos:
+        return -1
+    shortest = min(most_tokens(config, submit, len(prompt)) for prompt in submit.prompts())
+    # A token from the prefill, then at most steps + 1 a step, one of them in flight.
+    return (shortest - 1) // (config.steps + 1) - 1
+
+
+def outruns_context(config: EngineConfig, submit: Submit) -> bool:
+    """Whether, near the context's end, a spec step may look further ahead than the context reaches.
+
+    SGLang's buffers hold context_length tokens for each request of a batch, in graphs of the largest captured one
+    (`custom_mask` and `kv_indices`, layers/attention/triton_backend.py): a batch in which others leave enough of
+    theirs unused is served.
+    """
+    ahead = max(config.verified_tokens, config.steps)
+    if config.worker is Worker.V2:
+        ahead += config.steps + 1  # a step in vain, after a run that reached past the end
+    longest = max(len(prompt) + most_tokens(config, submit, len(prompt)) for prompt in submit.prompts())
+    # Before its last step a request has all tokens but one, and has read all but the last of these.
+    return config.speculative and longest - 2 + ahead > config.context_length

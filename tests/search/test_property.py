@@ -1,0 +1,55 @@
+"""No program breaks the patch: one test a configuration, e.g. `pytest -n auto tests/search --patch NAME --examples 200`.
+
+What fails is shrunk, and the report names the folder of its reproducer.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from harness.configuration import EngineConfig
+from harness.engine.device import Device
+from harness.patches import written_for
+from harness.pytesting.plugin import device_of
+from harness.report import reproducer
+from harness.search import known
+from harness.search.grid import grid
+from harness.search.search import Plan, Search
+
+pytestmark = pytest.mark.xdist_group("children")
+
+QUICK = 6
+"""Configurations that every run searches; the rest of the grid is slow."""
+DATABASE, FINDINGS = ".hypothesis/examples", Path("findings")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "config" not in metafunc.fixturenames:
+        return
+    patch = metafunc.config.getoption("--patch")
+    configs = grid(device_of(metafunc.config), written_for(patch), patch)
+    slow = pytest.mark.slow
+    metafunc.parametrize(
+        "config",
+        [
+            pytest.param(config, id=f"{number}-{config.worker}", marks=slow if number >= QUICK else ())
+            for number, config in enumerate(configs)
+        ],
+    )
+
+
+def test_no_program_breaks_it(config: EngineConfig, device: Device, request: pytest.FixtureRequest) -> None:
+    plan = Plan(
+        grid=[config],
+        device=device,
+        seed=request.config.getoption("--search-seed"),
+        examples=request.config.getoption("--examples"),
+        threads=1,
+        database=known.open_database(DATABASE),
+    )
+    search = Search(plan)
+    finding = search.run()
+    if finding is not None:
+        folder = reproducer.write(finding, FINDINGS)
+        pytest.fail(f"{finding.ran.outcome}\n{finding.ran.message}\nreproducer: {folder}", pytrace=False)
+    assert search.progress.crossing, "no program crossed the threshold: nothing is proven"
