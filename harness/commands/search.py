@@ -36,7 +36,7 @@ def command(
     workers: options.WorkersOption = "auto",
     seed: Annotated[int | None, options.option("Repeats a search [a new one].", min=0)] = None,
     device: options.DeviceOption = DeviceChoice.AUTO,
-    worker: options.WorkerOption = None,
+    worker: Annotated[Worker | None, options.option("Of the two only this one [those that the patch is for].")] = None,
     output: Annotated[Path, typer.Option(help="Folder that a reproducer's folder is written to.")] = OUTPUT,
     database: Annotated[
         str, typer.Option(metavar="FOLDER|redis://...", help="Hypothesis' example database.")
@@ -81,6 +81,8 @@ def command(
     )
     search = Search(plan)
     finding = _watched(search.run, Console(stderr=True, highlight=False))
+    if finding is not None and search.error is not None:
+        console.print(f"[red]cut short[/red]: {search.error}", soft_wrap=True)
     return _conclude(search.progress, finding, search.interrupted, output, console)
 
 

@@ -10,7 +10,7 @@ from hypothesis.database import ExampleDatabase
 
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
-from harness.errors import RefusedConfiguration
+from harness.errors import RefusedConfiguration, UsageError
 from harness.isolation.child import Interrupted, Limits
 from harness.isolation.engines import Engines
 from harness.isolation.messages import Run
@@ -57,6 +57,8 @@ class Search:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.progress = Progress()
+        self.interrupted = False
+        """Whether it was stopped before it was through."""
         self.error: BaseException | None = None
         """What ended a thread that no program is to blame for."""
         self._lock = threading.Lock()
@@ -104,9 +106,6 @@ class Search:
         """End soon, with what was found until then."""
         self.interrupted = True
         self._stop.set()
-
-    interrupted = False
-    """Whether it was stopped before it was through."""
 
     def _in_order(self) -> Iterator[Shard]:
         """The plan's shards, those of configurations that have failed before first."""
@@ -160,7 +159,9 @@ class Search:
         return ran
 
     def _over(self) -> bool:
-        if self._stop.is_set() or (self._finder is not None and not self._is_finder()):
+        if self._stop.is_set() or self._finding is not None:
+            return True
+        if self._finder is not None and not self._is_finder():
             return True
         seconds = self.plan.seconds
         return self._finder is None and seconds is not None and self.progress.seconds > seconds
@@ -199,6 +200,8 @@ class Search:
             tried = variants(shortest.ran, engines.nursery, plan.device, stopped)
         except Interrupted:
             pass
+        except UsageError as error:  # a full disk, say; what was found isn't lost with it
+            self.error = error
         assert shortest.ran is not None
         return Finding(
             ran=shortest.ran,

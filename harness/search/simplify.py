@@ -30,7 +30,10 @@ def _operations(program: Program) -> Iterator[Program]:
         yield _with(program, _without(operations, index))
     for index, (operation, after) in enumerate(pairwise(operations)):
         if isinstance(operation, Step) and isinstance(after, Step):
-            merged = Step(count=operation.count + after.count)
+            merged: Operation = Step(count=operation.count + after.count)
+            yield _with(program, (*operations[:index], merged, *operations[index + 2 :]))
+        if isinstance(operation, Submit) and isinstance(after, Submit):
+            merged = operation.model_copy(update={"count": operation.count + after.count})
             yield _with(program, (*operations[:index], merged, *operations[index + 2 :]))
     for index, operation in enumerate(operations):
         for simpler in _simpler(operation):

@@ -1,4 +1,4 @@
-"""No program breaks the patch: one test a configuration, e.g. `pytest -n auto tests/search --patch NAME --examples 200`.
+"""No program breaks the patch, a test a configuration: `pytest -n auto tests/search --patch NAME --examples 200`.
 
 What fails is shrunk, and the report names the folder of its reproducer.
 """
