@@ -31,7 +31,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 [ -n "${SKIP_DOCTOR:-}" ] || TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks detect serve kernels answers}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect serve kernels answers}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 \
       --toggle warm --threshold 5 ;;
@@ -58,6 +58,15 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks detect
       for worker in ${BENCH_CHECKS:-v1 v2}; do
         TAIL=8 part "bench-checks-$worker" 100 \
           python3 -m harness.cli bench checks --device cuda --worker "$worker" --dtype bfloat16
+      done
+      ;;
+    bench-search)
+      part bench-search 150 python3 -m harness.cli bench search --device cuda --examples "${EXAMPLES:-40}"
+      ;;
+    search) # exit code 1: found
+      for patch in ${SEARCH:-attempt-1 attempt-2 attempt-3}; do
+        TAIL=6 part "search-$patch" 120 python3 -m harness.cli search --device cuda --patch "$patch" --seed 1 \
+          --output "$out/findings" --database "$out/examples"
       done
       ;;
     detect)
