@@ -1,23 +1,59 @@
 """What checks look at: a scheduler at one moment, as plain data and tensors, free of any release's names.
 
-Tensors are the scheduler's own, on its device: a check reads them at once and never writes.
+Tensors are the scheduler's own, on its device: a check reads them at once and never writes. Each look at a value on the
+host waits for the device, so that what several checks compare there is fetched together (`values`).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.trace import TraceStep
 
 if TYPE_CHECKING:  # torch takes seconds to import, and a command line that is refused needs none
-    from torch import Tensor
+    from torch import Tensor, device
+
+
+def on_host(*tensors: Tensor) -> list[list[int]]:
+    """The values of integer tensors, flat, in one transfer where all are on a GPU."""
+    if len(tensors) < 2 or any(tensor.device.type == "cpu" for tensor in tensors):
+        return [tensor.reshape(-1).tolist() for tensor in tensors]
+    import torch  # whoever made the tensors has
+
+    everything = torch.cat([tensor.reshape(-1) for tensor in tensors]).tolist()
+    ends = list(accumulate(tensor.numel() for tensor in tensors))
+    return [everything[end - tensor.numel() : end] for tensor, end in zip(tensors, ends, strict=True)]
 
 
 @dataclass(slots=True)
-class Forward:
+class Fetched:
+    """An observation some of whose tensors are compared on the host."""
+
+    TOGETHER: ClassVar[tuple[str, ...]] = ()
+    """Their names: whoever asks for one has all of them fetched that can be had."""
+    _values: dict[str, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def values(self, name: str) -> list[int]:
+        """Those of one of the tensors, flat; of one that is None, none."""
+        if name not in self._values:
+            tensors = {name: getattr(self, name)}
+            for other in set(self.TOGETHER) - {name}:
+                with suppress(Exception):  # whoever asks for that one will hear of it
+                    tensors[other] = getattr(self, other)
+            there = {each: tensor for each, tensor in tensors.items() if tensor is not None}
+            self._values |= {each: [] for each in tensors} | dict(zip(there, on_host(*there.values()), strict=True))
+        return self._values[name]
+
+
+@dataclass(slots=True)
+class Forward(Fetched):
     """A forward of the target, about to run."""
 
+    TOGETHER = ("seq_lens", "out_cache_loc", "input_ids", "own_slots")
     step: TraceStep
     mode: str
     """DECODE, TARGET_VERIFY or EXTEND."""
@@ -30,6 +66,8 @@ class Forward:
     """(batch size,) int: tokens of each request in the KV cache; in DECODE the new one counts already."""
     seq_lens_cpu: Tensor | None
     seq_lens_sum: int | None
+    input_ids: Tensor
+    """(tokens,) int: the tokens that it reads."""
     out_cache_loc: Tensor
     """(tokens,) int: the KV slot that each token's entry is written to."""
     rows: Tensor
@@ -38,6 +76,27 @@ class Forward:
     """(rows, context) int32: the KV slot of each position of each request."""
     allocated: tuple[int, ...]
     """Positions of each request that it owns slots for."""
+
+    @property
+    def first(self) -> int:
+        """The position of the first new token of each request, from `seq_lens` on."""
+        return -1 if self.mode == "DECODE" else 0
+
+    @property
+    def own_slots(self) -> Tensor | None:
+        """(tokens,) the slots that the table has for the new tokens; None where the inputs' lengths don't fit."""
+        size, each = len(self.requests), self.tokens_each
+        if each is None or len(self.out_cache_loc) != size * each or not len(self.rows) == len(self.seq_lens) == size:
+            return None
+        positions = self.seq_lens.long().unsqueeze(1) + _range(self.first, self.first + each, self.seq_lens.device)
+        return self.table[self.rows.long().unsqueeze(1), positions].long()
+
+
+@cache
+def _range(start: int, end: int, device: device) -> Tensor:
+    import torch
+
+    return torch.arange(start, end, device=device)
 
 
 @dataclass(slots=True)
@@ -58,7 +117,7 @@ class Replay:
     ragged: bool = False
     """Whether the captured kernels take requests of fewer tokens, too."""
     padded_slots: Tensor | None = None
-    """KV slots that padded rows write to."""
+    """KV slots that padded rows write to; None where there are no such rows, or before they are prepared."""
     padded_lengths: Tensor | None = None
     """Lengths of padded rows."""
     fill_length: int = 1
@@ -97,8 +156,6 @@ class Request:
     retractions: int
     prefilled: bool
     """Whether its prompt is in the KV cache as a whole."""
-    without_draft: bool
-    """Whether its KV holds slots in which SGLang itself leaves no right draft entry: cases/upstream/draft-*."""
 
 
 @dataclass(slots=True)
@@ -121,9 +178,10 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Launch:
+class Launch(Fetched):
     """A decode batch as the scheduler hands it to the worker."""
 
+    TOGETHER = ("seq_lens", "bonus_tokens")
     step: TraceStep
     requests: list[Request]
     speculative: bool
@@ -150,6 +208,9 @@ class After:
     """The token that the step's DECODE read, of each request; of other steps nothing."""
     ended: dict[int, str] = field(default_factory=dict)
     """Finish reasons of the requests that ended with this step."""
+    without_draft: set[int] = field(default_factory=set)
+    """After a spec step, requests whose KV holds slots in which SGLang itself leaves no right draft entry:
+    cases/upstream/draft-*."""
 
 
 @dataclass(slots=True)

@@ -34,6 +34,8 @@ FAMILIES: tuple[type[Check], ...] = (
     Progress,
 )
 NAMES = tuple(check.name for check in FAMILIES)
+MOMENTS = ("at_launch", "at_forward", "at_replay", "compared", "after_step", "draft_caches")
+"""Methods of a `Check`; only those that it has of its own are called."""
 
 
 class CheckFailed(Exception):
@@ -68,47 +70,56 @@ class Checks:
     def __init__(
         self, program: Program, families: Iterable[type[Check]] = FAMILIES, excuse_sglang: bool = True
     ) -> None:
-        self._checks = [family(program) for family in families]
-        for check in self._checks:
+        checks = [family(program) for family in families]
+        for check in checks:
             check.excuse_sglang = excuse_sglang
-        self.evaluated: Counter[str] = Counter()
-        """How often each check was evaluated."""
+        self._names = [check.name for check in checks]
+        self._looking = {
+            moment: [check for check in checks if getattr(type(check), moment) is not getattr(Check, moment)]
+            for moment in MOMENTS
+        }
+        self._moments = 0
         self.skipped: Counter[tuple[str, str]] = Counter()
-        """How often each check could not be, and why."""
+        """How often each check could not be evaluated, and why."""
+
+    @property
+    def evaluated(self) -> Counter[str]:
+        """How often each check was evaluated; one that has nothing to look at in a moment is none the less."""
+        return Counter({name: self._moments for name in self._names if self._moments})
 
     def at_launch(self, launch: Launch) -> None:
         """As a decode batch is handed to the worker."""
-        self._judge(launch.step.index, [(check.name, check.at_launch(launch)) for check in self._checks])
+        self._judge(launch.step.index, "at_launch", launch)
 
     def at_forward(self, forward: Forward) -> None:
         """Before a forward of the target."""
-        self._judge(forward.step.index, [(check.name, check.at_forward(forward)) for check in self._checks])
+        self._judge(forward.step.index, "at_forward", forward)
 
     def at_replay(self, step: int, replay: Replay) -> None:
         """Before a captured graph is replayed."""
-        self._judge(step, [(check.name, check.at_replay(replay)) for check in self._checks])
+        self._judge(step, "at_replay", replay)
 
     def compared(self, step: int, compared: Compared) -> None:
         """After a forward that ran in both ways."""
-        self._judge(step, [(check.name, check.compared(compared)) for check in self._checks])
+        self._judge(step, "compared", compared)
 
     def after_step(self, after: After) -> None:
         """After a step's result was processed."""
-        self._judge(after.step.index, [(check.name, check.after_step(after)) for check in self._checks])
+        self._judge(after.step.index, "after_step", after)
 
     def draft_caches(self, step: int, caches: list[DraftCache]) -> None:
         """At a spec step, of the requests that drafted from a prefill or a plain step."""
-        self._judge(step, [(check.name, check.draft_caches(caches)) for check in self._checks])
+        self._judge(step, "draft_caches", caches)
 
-    def _judge(self, step: int, looked: list[tuple[str, Findings]]) -> None:
+    def _judge(self, step: int, moment: str, seen: object) -> None:
+        self._moments += 1
         violations = []
-        for name, findings in looked:
-            self.evaluated[name] += 1
-            for finding in _all(findings):
+        for check in self._looking[moment]:
+            for finding in _all(getattr(check, moment)(seen)):
                 if isinstance(finding, Skipped):
-                    self.skipped[name, finding.reason] += 1
+                    self.skipped[check.name, finding.reason] += 1
                 else:
-                    violations.append((name, finding))
+                    violations.append((check.name, finding))
         if violations:
             raise CheckFailed(step, violations)
 

@@ -7,25 +7,28 @@ import torch
 from fixtures.model_pair.architecture import Draft, Target
 from fixtures.model_pair.checkpoint import load_draft, load_target
 
+CPU = torch.device("cpu")
+
 
 @functools.cache
-def _pair() -> tuple[Target, Draft]:
-    return load_target(), load_draft()
+def _pair(device: torch.device) -> tuple[Target, Draft]:
+    return load_target().to(device), load_draft().to(device)
 
 
-def fresh(sequences: list[list[int]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Keys and values of a draft prefill of each sequence, (tokens - 1, heads, head size) float32.
+def fresh(sequences: list[list[int]], device: torch.device = CPU) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Keys and values of a draft prefill of each sequence, (tokens - 1, heads, head size) float32, on the CPU.
 
-    Entry p is of token p + 1 and the target's hidden state at p. One forward for all: attention is causal, so that what
-    pads a shorter sequence isn't seen by it.
+    Computed on `device`. Entry p is of token p + 1 and the target's hidden state at p. One forward for all: attention
+    is causal, so that what pads a shorter sequence isn't seen by it.
     """
-    target, draft = _pair()
+    target, draft = _pair(device)
     longest = max(map(len, sequences))
-    ids = torch.tensor([[*tokens, *[0] * (longest - len(tokens))] for tokens in sequences])
+    ids = torch.tensor([[*tokens, *[0] * (longest - len(tokens))] for tokens in sequences], device=device)
     with torch.no_grad():
         features = target(ids[:, :-1]).features
         embedded = target.model.embed_tokens(ids[:, 1:])
-        keys, values = draft(embedded, draft.fc(features), torch.arange(longest - 1)).cache
+        cache = draft(embedded, draft.fc(features), torch.arange(longest - 1, device=device)).cache
+    keys, values = (part.cpu() for part in cache)
     return [
         (keys[row, :, : len(tokens) - 1].transpose(0, 1), values[row, :, : len(tokens) - 1].transpose(0, 1))
         for row, tokens in enumerate(sequences)

@@ -1,7 +1,7 @@
 """I7: a captured graph is replayed with what it was captured for."""
 
 from harness.checks.base import Check, Findings, Violation
-from harness.observation import Compared, Replay
+from harness.observation import Compared, Replay, on_host
 
 TOLERANCE = {"float32": 2e-2, "bfloat16": 1.0, "float16": 0.25}
 """Largest difference of a logit between replay and eager, whose kernels may differ; the pair's margins are above 14."""
@@ -30,11 +30,13 @@ class Graphs(Check):
             yield Violation(f"tokens of {replay.batch_size} requests on the {model}'s graph", expected, replay.tokens)
         for name in replay.moved:
             yield Violation(f"address of the {model}'s captured {name}", "that of capture", "another")
-        if replay.padded_slots is not None and bool((replay.padded_slots != 0).any()):
-            yield Violation(f"KV slots of padded rows, {model},", 0, sorted(set(replay.padded_slots.tolist())))
-        lengths = replay.padded_lengths
-        if lengths is not None and bool((lengths != replay.fill_length).any()):
-            yield Violation(f"lengths of padded rows, {model},", replay.fill_length, sorted(set(lengths.tolist())))
+        if replay.padded_slots is None or replay.padded_lengths is None:
+            return
+        slots, lengths = on_host(replay.padded_slots, replay.padded_lengths)
+        if any(slots):
+            yield Violation(f"KV slots of padded rows, {model},", 0, sorted(set(slots)))
+        if any(length != replay.fill_length for length in lengths):
+            yield Violation(f"lengths of padded rows, {model},", replay.fill_length, sorted(set(lengths)))
 
     def compared(self, compared: Compared) -> Findings:
         """Compare logits."""

@@ -23,7 +23,7 @@ class LengthsV1(Check):
         """Compare four lengths of each request."""
         if self.config.overlap:
             return
-        on_device, on_host = launch.seq_lens.tolist(), launch.seq_lens_cpu.tolist()
+        on_device, on_host = launch.values("seq_lens"), launch.seq_lens_cpu.tolist()
         if not len(launch.requests) == len(on_device) == len(on_host):
             yield Violation("rows of seq_lens, seq_lens_cpu", len(launch.requests), (len(on_device), len(on_host)))
             return
@@ -65,7 +65,7 @@ class LengthsV2(Check):
         if self.config.worker is not Worker.V2 or forward.mode != "TARGET_VERIFY" or forward.tokens_each is None:
             return
         for number, length, allocated in zip(
-            forward.requests, forward.seq_lens.tolist(), forward.allocated, strict=True
+            forward.requests, forward.values("seq_lens"), forward.allocated, strict=True
         ):
             if length + forward.tokens_each > allocated:
                 yield Violation("kv_allocated_len", f">= {length} + {forward.tokens_each}", allocated, number)

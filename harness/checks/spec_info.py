@@ -26,7 +26,7 @@ class SpecInfo(Check):
                 yield Violation(f"rows of spec_info.{name}", len(launch.requests), rows)
         if launch.bonus_tokens is None or len(launch.bonus_tokens) != len(launch.requests):
             return
-        for request, bonus in zip(launch.requests, launch.bonus_tokens.tolist(), strict=True):
+        for request, bonus in zip(launch.requests, launch.values("bonus_tokens"), strict=True):
             if bonus != request.output[-1]:
                 yield Violation("spec_info.bonus_tokens", request.output[-1], bonus, request.number)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from sglang.srt.distributed.parallel_state import graph_capture
-from sglang.srt.layers.attention.triton_backend import TritonAttnBackend
 from sglang.srt.layers.dp_attention import set_is_extend_in_batch
 from sglang.srt.layers.moe.utils import speculative_moe_a2a_backend_context, speculative_moe_backend_context
 from sglang.srt.model_executor.cuda_graph_runner import get_global_graph_memory_pool, model_capture_mode
@@ -19,7 +18,8 @@ from sglang.srt.model_executor.forward_batch_info import CaptureHiddenMode, Forw
 from sglang.srt.speculative.eagle_info import EagleDraftInput
 from sglang.srt.speculative.spec_utils import fast_topk
 
-from harness.toggle.plain_target import Decoded, PlainGraphRunner
+from harness.toggle.plain_input import PlainDraftInput
+from harness.toggle.plain_target import Decoded, PlainGraphRunner, plan, plans_in_graph
 
 Proposal = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """`topk_p` (float32) and `topk_index` (int64), both (batch size, topk), and `hidden_states` (batch size, width)."""
@@ -37,15 +37,15 @@ class PlainDraft:
             with speculative_moe_backend_context(), speculative_moe_a2a_backend_context():
                 self.graphs = DraftGraphs(runner, self.backend, topk, target_graphs)
 
-    def follow(self, decoded: Decoded) -> EagleDraftInput:
+    def follow(self, decoded: Decoded) -> PlainDraftInput:
         """Write the draft's KV and propose the next tokens: what the next spec step drafts from."""
         tokens = decoded.tokens
-        with speculative_moe_backend_context(), speculative_moe_a2a_backend_context():
-            if self.graphs is not None and decoded.result.can_run_cuda_graph:
-                topk_p, topk_index, hidden_states = self.graphs.replay(tokens, decoded.batch)
-            else:
+        if self.graphs is not None and decoded.result.can_run_cuda_graph:
+            topk_p, topk_index, hidden_states = self.graphs.replay(tokens, decoded.batch)
+        else:
+            with speculative_moe_backend_context(), speculative_moe_a2a_backend_context():
                 topk_p, topk_index, hidden_states = self._eager(tokens, decoded)
-        return EagleDraftInput(
+        return PlainDraftInput(
             bonus_tokens=tokens,
             topk_p=topk_p,
             topk_index=topk_index,
@@ -78,8 +78,7 @@ class DraftGraphs:
     def __init__(self, runner: Any, backend: Any, topk: int, target: PlainGraphRunner) -> None:
         self._runner, self.backend, self._topk, self._target = runner, backend, topk, target
         self.capture_bs: list[int] = target.capture_bs
-        # Triton's metadata is device work alone and goes into the graph; others plan on the host, before a replay.
-        self._plans_in_graph = isinstance(backend, TritonAttnBackend)
+        self._plans_in_graph = plans_in_graph(backend)
         self._tokens = torch.zeros(target.max_bs, dtype=torch.int64, device=runner.device)
         backend.init_cuda_graph_state(target.max_bs, target.max_bs)
         self._graphs: dict[int, tuple[Any, Proposal]] = {}
@@ -97,23 +96,11 @@ class DraftGraphs:
         size, requests = self._target.bs, len(tokens)
         self._tokens[:requests].copy_(tokens)
         if not self._plans_in_graph:
-            self._plan(size, batch.seq_lens_sum + (size - requests) * self._target.seq_len_fill_value)
+            seq_lens_sum = batch.seq_lens_sum + (size - requests) * self._target.seq_len_fill_value
+            plan(self.backend, self._target.buffers, size, seq_lens_sum)
         graph, (topk_p, topk_index, hidden_states) = self._graphs[size]
         graph.replay()
         return topk_p[:requests], topk_index[:requests], hidden_states[:requests]
-
-    def _plan(self, size: int, seq_lens_sum: int) -> None:
-        inputs = self._target.buffers
-        self.backend.init_forward_metadata_replay_cuda_graph(
-            size,
-            inputs.req_pool_indices[:size],
-            inputs.seq_lens[:size],
-            seq_lens_sum,
-            None,
-            ForwardMode.DECODE,
-            None,
-            seq_lens_cpu=inputs.seq_lens_cpu[:size],
-        )
 
     def _capture(self, size: int, stream: Any) -> tuple[Any, Proposal]:
         batch = self._captured_batch(size)
@@ -124,7 +111,7 @@ class DraftGraphs:
         def forward() -> Proposal:
             set_is_extend_in_batch(False)
             if self._plans_in_graph:
-                self._plan(size, batch.seq_lens_sum)
+                plan(self.backend, self._target.buffers, size, batch.seq_lens_sum)
             return _propose(self._runner.model.forward(batch.input_ids, batch.positions, batch), self._topk)
 
         for _ in range(2):  # kernels compile and libraries initialise outside of the capture

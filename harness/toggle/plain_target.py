@@ -5,15 +5,23 @@ speculation (`SpecRuntimeState`, speculative/adaptive_runtime_state.py) keeps it
 verifies a tree of one node this decodes: the same tokens and hidden states, from the kernel made for one query.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import torch
+from sglang.srt.layers.attention.triton_backend import TritonAttnBackend
 from sglang.srt.managers.scheduler import GenerationBatchResult
 from sglang.srt.model_executor.cuda_graph_runner import CudaGraphRunner
-from sglang.srt.model_executor.forward_batch_info import CaptureHiddenMode, ForwardBatch
+from sglang.srt.model_executor.forward_batch_info import (
+    CaptureHiddenMode,
+    ForwardBatch,
+    ForwardMode,
+    enable_num_token_non_padded,
+)
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
 
@@ -30,13 +38,76 @@ def attributes(owner: Any, **values: Any) -> Iterator[None]:
             setattr(owner, name, value)
 
 
+def plans_in_graph(backend: Any) -> bool:
+    """Whether a decode's attention metadata is made by the device alone, so that a graph can make it.
+
+    Triton's is; its host would launch eight kernels a step for it. With a sliding window it reads a length on the host,
+    as other backends do.
+    """
+    return isinstance(backend, TritonAttnBackend) and not backend.sliding_window_size
+
+
+def plan(backend: Any, inputs: Any, size: int, seq_lens_sum: int) -> None:
+    """Make the attention metadata of `size` requests from the inputs of a graph."""
+    backend.init_forward_metadata_replay_cuda_graph(
+        size,
+        inputs.req_pool_indices[:size],
+        inputs.seq_lens[:size],
+        seq_lens_sum,
+        None,
+        ForwardMode.DECODE,
+        None,
+        seq_lens_cpu=inputs.seq_lens_cpu[:size],
+    )
+
+
 class PlainGraphRunner(CudaGraphRunner):  # type: ignore[misc]
-    """DECODE graphs, 1 token a request, that return the hidden states which the draft needs."""
+    """DECODE graphs, 1 token a request, that return the hidden states which the draft needs.
+
+    Where the device plans its attention alone they begin with that.
+    """
 
     def capture(self) -> None:
         """Capture, once: `CudaGraphRunner` starts without hidden states and would capture anew at the first replay."""
         self.capture_hidden_mode = CaptureHiddenMode.FULL
         super().capture()
+
+    def capture_one_batch_size(self, bs: int, forward: Callable[..., Any], stream_idx: int | None = None) -> Any:
+        """The graph of one size, and its outputs."""
+        return super().capture_one_batch_size(bs, self._planned(forward, bs), stream_idx)
+
+    def _planned(self, forward: Callable[..., Any], size: int) -> Callable[..., Any]:
+        if not plans_in_graph(self.attn_backend):
+            return forward
+
+        @wraps(forward)
+        def planned(*args: Any, **kwargs: Any) -> Any:
+            plan(self.attn_backend, self.buffers, size, size * self.seq_len_fill_value)
+            return forward(*args, **kwargs)
+
+        return planned
+
+    def replay_prepare(self, forward_batch: Any, pp_proxy_tensors: Any = None) -> None:
+        """Fill the inputs of the smallest graph that fits; the parent's, without planning what the graph plans."""
+        if not plans_in_graph(self.attn_backend):
+            super().replay_prepare(forward_batch, pp_proxy_tensors)
+            return
+        self.recapture_if_needed(forward_batch)
+        requests = forward_batch.batch_size
+        self.raw_bs = self.raw_num_token = requests
+        self.bs = self.capture_bs[bisect_left(self.capture_bs, requests)]
+        self.buffers.populate_from_forward_batch(
+            forward_batch=forward_batch,
+            raw_bs=requests,
+            raw_num_token=requests,
+            bs=self.bs,
+            seq_len_fill_value=self.seq_len_fill_value,
+            require_gathered_buffer=self.require_gathered_buffer,
+            num_tokens_per_bs=1,
+            nsa_enable_prefill_cp=self.nsa_enable_prefill_cp,
+            enable_num_token_non_padded_flag=enable_num_token_non_padded(),
+            pp_proxy_tensors=pp_proxy_tensors,
+        )
 
     def recapture_if_needed(self, forward_batch: Any) -> None:
         """Never; raises RuntimeError for a batch that asks for other hidden states than were captured."""
@@ -80,13 +151,18 @@ class PlainTarget:
         """Forward and sample a `ModelWorkerBatch` that is prepared for DECODE."""
         batch.capture_hidden_mode = CaptureHiddenMode.FULL
         self._worker.set_hicache_consumer(batch.hicache_consumer_index)
-        with attributes(self._runner, attn_backend=self.backend, graph_runner=self.graphs):
-            forward_batch = ForwardBatch.init_new(batch, self._runner)
-            output = self._runner.forward(forward_batch)
+        runner = self._runner
+        spec = runner.attn_backend, runner.graph_runner
+        runner.attn_backend, runner.graph_runner = self.backend, self.graphs
+        try:
+            forward_batch = ForwardBatch.init_new(batch, runner)
+            output = runner.forward(forward_batch)
+        finally:
+            runner.attn_backend, runner.graph_runner = spec
         result = GenerationBatchResult(
             logits_output=output.logits_output,
             can_run_cuda_graph=output.can_run_graph,
-            next_token_ids=self._runner.sample(output.logits_output, forward_batch),
+            next_token_ids=runner.sample(output.logits_output, forward_batch),
             expert_distribution_metrics=output.expert_distribution_metrics,
             routed_experts_output=output.routed_experts_output,
             indexer_topk_output=output.indexer_topk_output,

@@ -12,6 +12,7 @@ from harness.toggle.settings import PREFIX, Settings
 
 CHECK = "sglang.srt.server_args.ServerArgs.check_server_args"
 CREATE = "sglang.srt.speculative.spec_info.SpeculativeAlgorithm.create_worker"
+START_OVERLAP = "sglang.srt.managers.scheduler.Scheduler.init_overlap"
 
 
 def register() -> None:
@@ -22,11 +23,12 @@ def register() -> None:
 
 @cache
 def install() -> None:
-    """Hook the two functions, once a process; the hooks do nothing while no threshold is set."""
+    """Hook the three functions, once a process; the hooks do nothing while no threshold is set."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     HookRegistry.register(CHECK, refuse_unsupported, HookType.AFTER)
     HookRegistry.register(CREATE, choose_worker, HookType.AFTER)
+    HookRegistry.register(START_OVERLAP, adopt_future_map, HookType.AFTER)
 
 
 def refuse_unsupported(_: None, server_args: Any) -> None:
@@ -48,3 +50,11 @@ def choose_worker(worker: type, _: Any, server_args: Any) -> type:
     from harness.toggle.v2 import ToggledEAGLEWorkerV2
 
     return ToggledEAGLEWorkerV2
+
+
+def adopt_future_map(_: None, scheduler: Any) -> None:
+    """After `init_overlap`, when the worker is there: results of plain steps needn't be copied."""
+    if Settings.read() is not None:
+        from harness.toggle.futures import adopt
+
+        adopt(scheduler)

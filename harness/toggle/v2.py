@@ -1,6 +1,6 @@
 """`EAGLEWorkerV2` (topk 1, overlap scheduling) that decodes plainly above the threshold."""
 
-from copy import copy
+from functools import cache
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.toggle = Schedule(self, self.draft_worker.draft_runner)
+        self._streams = torch.get_device_module(self.device)
 
     def forward_batch_generation(self, model_worker_batch: Any) -> GenerationBatchResult:
         """One step of a `ModelWorkerBatch`, of whatever kind."""
@@ -32,19 +33,19 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
         return self._plain_step(batch)
 
     def _plain_step(self, batch: Any) -> GenerationBatchResult:
-        streams = torch.get_device_module(self.device)
+        stream = self._streams.current_stream()
         # Allocated on the scheduler's stream: without this it could be reused while this stream still reads it.
-        batch.seq_lens.record_stream(streams.current_stream())
+        batch.seq_lens.record_stream(stream)
         seq_lens = batch.seq_lens + 1
         # The scheduler waits for this before it reads the lengths; a plain step knows them before its forward.
-        lengths_known = streams.Event()
-        lengths_known.record()
+        lengths_known = self._streams.Event()
+        lengths_known.record(stream)
         decoded = self._decode(batch, seq_lens)
         draft_input = self.toggle.draft.follow(decoded)
         draft_input.new_seq_lens, draft_input.verify_done = seq_lens, lengths_known
         result = decoded.result
         result.next_draft_input = draft_input
-        result.accept_lens = torch.ones(len(seq_lens), dtype=torch.int32)  # read on the host only
+        result.accept_lens = _one_each(len(decoded.tokens))
         result.speculative_num_draft_tokens = 1  # the stride of next_token_ids
         if batch.return_logprob:  # a row of accepted tokens for each request
             result.logits_output.next_token_logprobs = result.logits_output.next_token_logprobs.unsqueeze(1)
@@ -53,10 +54,23 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
     def _decode(self, batch: Any, seq_lens: torch.Tensor) -> Decoded:
         """The target's forward and sampling, into the first of the slots that the scheduler allocated ahead."""
         slots = self.req_to_token_pool.req_to_token[batch.req_pool_indices, batch.seq_lens]
-        decode = copy(batch)
+        decode = _copy(batch)
         decode.input_ids = batch.spec_info.bonus_tokens.to(torch.int64)
         decode.out_cache_loc = slots.to(torch.int64)
         decode.seq_lens, decode.seq_lens_cpu = seq_lens, batch.seq_lens_cpu + 1
         decode.seq_lens_sum = batch.seq_lens_sum + len(seq_lens)
         decode.spec_algorithm, decode.spec_info = SpeculativeAlgorithm.NONE, None
         return self.toggle.target.decode(decode)
+
+
+@cache
+def _one_each(requests: int) -> torch.Tensor:
+    """Accepted lengths of a plain step; read on the host only."""
+    return torch.ones(requests, dtype=torch.int32)
+
+
+def _copy(batch: Any) -> Any:
+    """What `copy.copy` returns for a `ModelWorkerBatch`, without asking how it might be pickled."""
+    decode = object.__new__(type(batch))
+    vars(decode).update(vars(batch))
+    return decode

@@ -42,6 +42,7 @@ def threshold_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.xdist_group("serve-v1")
 @pytest.mark.usefixtures("threshold_of_the_shell")
+@pytest.mark.slow
 def test_a_server_that_does_not_speculate_is_refused_at_start(device: Device, tmp_path: Path) -> None:
     """The plugin refuses it in the launching process, whatever the harness would let through."""
     server = Server(EngineConfig(worker=Worker.NONE), device, tmp_path / "log")

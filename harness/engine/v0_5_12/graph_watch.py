@@ -3,6 +3,8 @@
 import bisect
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import partial
+from operator import is_
 from typing import Any
 
 import torch
@@ -25,7 +27,7 @@ class GraphWatch:
         """Note where the captured tensors are; call right after boot."""
         self._scheduler = scheduler
         self._runners = list(_graph_runners(scheduler))
-        self._addresses = {id(runner): _addresses(runner) for _, runner in self._runners}
+        self._captured = {id(runner): _Captured(runner) for _, runner in self._runners}
         self._pages = scheduler.token_to_kv_pool_allocator.size
 
     def attach(self, saw: Saw) -> None:
@@ -74,7 +76,10 @@ class GraphWatch:
             return None, None  # reads the target's
         each = len(buffers.out_cache_loc) // runner.max_bs
         first = replay.tokens if replay.ragged else replay.batch_size * each
-        slots = buffers.out_cache_loc[first : replay.captured_size * each]
+        last = replay.captured_size * each
+        if first >= last and replay.batch_size >= replay.captured_size:
+            return None, None  # nothing is padded
+        slots = buffers.out_cache_loc[first:last]
         lengths = buffers.seq_lens[replay.batch_size : replay.captured_size]
         slots.fill_(self._pages)
         lengths.fill_(POISON_LENGTH)
@@ -85,7 +90,6 @@ class GraphWatch:
         index = bisect.bisect_left(sizes, size)
         # A draft's input_ids are made step by step in its graph; what the batch holds is left from before.
         tokens = size if model == "draft" else len(forward_batch.input_ids)
-        now = _addresses(runner)
         return Replay(
             model=model,
             captured_mode=captured_mode,
@@ -96,7 +100,7 @@ class GraphWatch:
             tokens_each=getattr(runner, "num_tokens_per_bs", 1) if captured_mode != "DECODE" else 1,
             ragged=captured_mode in RAGGED,
             fill_length=getattr(runner, "seq_len_fill_value", 1),
-            moved=tuple(name for name, place in self._addresses[id(runner)].items() if now.get(name) != place),
+            moved=self._captured[id(runner)].moved(),
         )
 
 
@@ -112,18 +116,46 @@ def _graph_runners(scheduler: Any) -> Iterator[tuple[str, Any]]:
     return ((model, runner) for model, runner in named if runner is not None)
 
 
-def _addresses(runner: Any) -> dict[str, int]:
-    """Where the tensors that a runner's graphs read are: its input buffers, and its attention backend's."""
+class _Captured:
+    """Where the tensors that a runner's graphs read were: its input buffers, and its attention backend's."""
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+        self._owners = _owners(runner)
+        found = {prefix + key: (owner, key) for prefix, owner in self._owners for key in _tensors(owner)}
+        self._names = list(found)
+        self._look = [partial(vars(owner).get, key) for owner, key in found.values()]
+        self._tensors = [look() for look in self._look]
+        self._places = [tensor.data_ptr() for tensor in self._tensors]
+
+    def moved(self) -> tuple[str, ...]:
+        """Those that are elsewhere now."""
+        owners = _owners(self._runner)
+        if _same(owners, self._owners) and self._unmoved():
+            return ()
+        now = {prefix + key: tensor.data_ptr() for prefix, owner in owners for key, tensor in _tensors(owner).items()}
+        return tuple(name for name, place in zip(self._names, self._places, strict=True) if now.get(name) != place)
+
+    def _unmoved(self) -> bool:
+        """Whether the same tensors are at the same places, as at nearly every replay."""
+        now = [look() for look in self._look]
+        return all(map(is_, now, self._tensors)) and list(map(torch.Tensor.data_ptr, now)) == self._places
+
+
+def _owners(runner: Any) -> list[tuple[str, Any]]:
+    """What keeps the tensors, and what their names begin with."""
     buffers = getattr(runner, "buffers", None)
-    tensors: dict[str, torch.Tensor] = {}
-    if dataclasses.is_dataclass(buffers):
-        tensors |= {name: value for name, value in vars(buffers).items() if isinstance(value, torch.Tensor)}
+    owners = [("", buffers)] if dataclasses.is_dataclass(buffers) else []
     for name in ("attn_backend", "draft_attn_backend", "draft_extend_attn_backend", "backend"):
         backend = getattr(runner, name, None)
-        for part in (backend, *getattr(backend, "attn_backends", ())):
-            tensors |= {
-                f"{name}.{key}": value
-                for key, value in (vars(part) if part is not None else {}).items()
-                if isinstance(value, torch.Tensor)
-            }
-    return {name: tensor.data_ptr() for name, tensor in tensors.items()}
+        if backend is not None:
+            owners += [(f"{name}.", part) for part in (backend, *getattr(backend, "attn_backends", ()))]
+    return owners
+
+
+def _same(owners: list[tuple[str, Any]], others: list[tuple[str, Any]]) -> bool:
+    return len(owners) == len(others) and all(one[1] is other[1] for one, other in zip(owners, others, strict=True))
+
+
+def _tensors(owner: Any) -> dict[str, torch.Tensor]:
+    return {key: value for key, value in vars(owner).items() if isinstance(value, torch.Tensor)}

@@ -4,8 +4,9 @@
 gives way. So the order of calls is SGLang's, the loops of the next releases and those that a patch changes included.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,31 +17,27 @@ class EventLoop:
     """The normal or the overlap loop of one scheduler, an iteration at a time."""
 
     def __init__(self, scheduler: Any) -> None:
-        self._scheduler = scheduler
-        self._streams = scheduler.device_module
         scheduler.recv_requests = self._give_way
+        self._ambient = _Ambient(scheduler.device_module)
         self._greenlet = greenlet(scheduler.run_event_loop)
         self._host: greenlet = getcurrent()
-        self._inside: tuple[bool, Any] | None = None
-        self._switch([])
+        with self._ambient:
+            self._greenlet.switch()
 
     def iterate(self, requests: list[Any]) -> None:
         """Hand `requests` to the scheduler and run one iteration; raises what the scheduler raises."""
-        self._switch(requests)
+        if self._greenlet.dead:
+            raise RuntimeError("the scheduler's loop ended with an error: reset the engine, or boot another")
+        self._host = getcurrent()
+        with self._ambient:
+            self._greenlet.switch(requests)
 
     def close(self) -> None:
         """Leave the loop as if it were interrupted while waiting for requests."""
         if not self._greenlet.dead:
             self._host = getcurrent()
-            with _Ambient(self):
+            with self._ambient:
                 self._greenlet.throw(GreenletExit)
-
-    def _switch(self, requests: list[Any]) -> None:
-        if self._greenlet.dead:
-            raise RuntimeError("the scheduler's loop ended with an error: reset the engine, or boot another")
-        self._host = getcurrent()
-        with _Ambient(self):
-            self._greenlet.switch(requests) if self._greenlet else self._greenlet.switch()
 
     def _give_way(self) -> Any:
         return self._host.switch()
@@ -66,25 +63,42 @@ def run_unattended(scheduler: Any, received: Iterable[list[Any]]) -> None:
 
 
 class _Ambient:
-    """Grad mode and current stream belong to the thread, not to the greenlet: each side gets its own back."""
+    """Grad mode and current stream belong to the thread, not to the greenlet: each side gets its own back.
 
-    def __init__(self, loop: EventLoop) -> None:
-        self._loop = loop
+    Entered and left once an iteration, so that it writes only what differs.
+    """
+
+    def __init__(self, streams: Any) -> None:
+        self._stream, self._set_stream = _current_stream(streams)
+        self._inside: tuple[bool, Any] | None = None
 
     def __enter__(self) -> None:
-        self._outside = self._read()
-        if self._loop._inside is not None:
-            self._write(self._loop._inside)
+        self._outside = torch.is_grad_enabled(), self._stream()
+        if self._inside is not None:
+            self._write(self._outside, self._inside)
 
     def __exit__(self, *_: object) -> None:
-        if self._loop._inside is None:  # the loop gives way at one place, always in the same state
-            self._loop._inside = self._read()
-        self._write(self._outside)
+        now = torch.is_grad_enabled(), self._stream()
+        if self._inside is None:  # the loop gives way at one place, always in the same state
+            self._inside = now
+        self._write(now, self._outside)
 
-    def _read(self) -> tuple[bool, Any]:
-        return torch.is_grad_enabled(), self._loop._streams.current_stream()
+    def _write(self, now: tuple[bool, Any], wanted: tuple[bool, Any]) -> None:
+        if now[0] != wanted[0]:
+            torch._C._set_grad_enabled(wanted[0])
+        if now[1] != wanted[1]:
+            self._set_stream(wanted[1])
 
-    def _write(self, state: tuple[bool, Any]) -> None:
-        torch.set_grad_enabled(state[0])
-        if state[1] is not None and hasattr(self._loop._streams, "set_stream"):
-            self._loop._streams.set_stream(state[1])
+
+def _current_stream(streams: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """How to read and to set the current stream of a device module.
+
+    Of `torch.cuda` what its own functions call: they look the current device up each time, and make an object.
+    """
+    if streams is torch.cuda:
+        return partial(torch._C._cuda_getCurrentStream, torch.cuda.current_device()), _set_cuda_stream
+    return streams.current_stream, getattr(streams, "set_stream", lambda _: None)
+
+
+def _set_cuda_stream(stream: tuple[int, int, int]) -> None:
+    torch._C._cuda_setStream(stream_id=stream[0], device_index=stream[1], device_type=stream[2])

@@ -1,6 +1,7 @@
 """Show a scheduler of this release to the checks, as the plain data of `harness.observation`."""
 
 import os
+from collections import Counter
 from copy import copy
 from typing import Any
 
@@ -10,7 +11,7 @@ from harness.checks import Checks
 from harness.engine.v0_5_12.buffers import model_runners
 from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.requests import number_of
-from harness.observation import After, Compared, DraftCache, Forward, Launch, Memory, Replay, Request
+from harness.observation import After, Compared, DraftCache, Forward, Launch, Memory, Replay, Request, on_host
 from harness.trace import Trace, TraceStep
 
 SUMS_EACH_STEP = "SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY"
@@ -25,13 +26,14 @@ class Observer:
     def __init__(self, scheduler: Any, graphs: GraphWatch, checks: Checks, trace: Trace) -> None:
         self._scheduler, self._graphs, self._checks, self._trace = scheduler, graphs, checks, trace
         self._in_flight: dict[int, int] = {}
-        self._prefilling: set[int] = set()
+        self._prefilling: Counter[int] = Counter()
+        """By request, the prefills in flight: with overlap a next chunk is launched before one is processed."""
         self._drafted_from_spec: set[int] = set()
         self._compared: set[tuple[str, int]] = set()
         self._last_mode = ""
         self._without_draft: set[int] = set()
         self._verified: dict[int, list[int]] = {}
-        self._read: dict[int, torch.Tensor] = {}
+        self._read: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
 
     def attach(self) -> None:
@@ -52,7 +54,7 @@ class Observer:
         """A batch on its way to the worker."""
         self._step = step
         if not batch.forward_mode.is_decode():
-            self._prefilling |= set(step.requests)
+            self._prefilling.update(step.requests)
             self._drafted_from_spec -= set(step.requests)
             return
         for number in step.requests:
@@ -75,27 +77,28 @@ class Observer:
         mode = batch.forward_mode.name
         requests = self._in_batch(step)
         each = {"DECODE": 1, "TARGET_VERIFY": getattr(batch.spec_info, "draft_token_num", None)}.get(mode)
-        self._checks.at_forward(
-            Forward(
-                step=step,
-                mode=mode,
-                requests=step.requests,
-                counts={name: len(_flat(getattr(batch, name))) for name in INPUTS},
-                tokens_each=each,
-                seq_lens=batch.seq_lens,
-                seq_lens_cpu=batch.seq_lens_cpu,
-                seq_lens_sum=batch.seq_lens_sum,
-                out_cache_loc=_flat(batch.out_cache_loc),
-                rows=batch.req_pool_indices,
-                table=self._scheduler.req_to_token_pool.req_to_token,
-                allocated=tuple(request.kv_allocated_len for request in requests),
-            )
+        inputs = {name: _flat(getattr(batch, name)) for name in INPUTS}
+        forward = Forward(
+            step=step,
+            mode=mode,
+            requests=step.requests,
+            counts={name: len(values) for name, values in inputs.items()},
+            tokens_each=each,
+            seq_lens=batch.seq_lens,
+            seq_lens_cpu=batch.seq_lens_cpu,
+            seq_lens_sum=batch.seq_lens_sum,
+            input_ids=inputs["input_ids"],
+            out_cache_loc=inputs["out_cache_loc"],
+            rows=batch.req_pool_indices,
+            table=self._scheduler.req_to_token_pool.req_to_token,
+            allocated=tuple(request.kv_allocated_len for request in requests),
         )
+        self._checks.at_forward(forward)
         if mode == "DECODE":
-            self._read[step.index] = _flat(batch.input_ids).clone()
-        self._follow_draft(step, batch)
+            self._read[step.index] = forward.values("input_ids")
+        self._follow_draft(step, batch, forward)
         if mode == "TARGET_VERIFY":
-            self._look_at_draft(step, requests, batch)
+            self._look_at_draft(step, requests, forward)
 
     def forwarded(self, step: TraceStep, batch: Any, output: Any, forward: Any) -> None:
         """A forward of the target has run: run it again eagerly, once for each graph and after each switch."""
@@ -120,13 +123,14 @@ class Observer:
             for number in step.requests:
                 self._in_flight[number] -= 1
         else:
-            self._prefilling -= set(step.requests)
+            self._prefilling.subtract(step.requests)
         for number, slots in self._verified.items():
             if self._trace.requests[number].finish_reason is not None:
                 self._without_draft |= set(slots)
         self._verified.clear()
-        requests = [self._request(request) for request in self._holding_rows()]
-        read = self._read.pop(step.index, None)
+        holding = self._holding_rows()
+        requests = [self._request(request) for request in holding]
+        read = self._read.pop(step.index, ())
         traced = {number: self._trace.requests[number] for number in step.requests}
         self._checks.after_step(
             After(
@@ -135,8 +139,9 @@ class Observer:
                 memory=self._memory(),
                 idle=bool(self._scheduler.is_fully_idle()) and not requests,
                 streamed={number: request.output for number, request in traced.items()},
-                read={} if read is None else dict(zip(step.requests, read.tolist(), strict=False)),
+                read=dict(zip(step.requests, read, strict=False)),
                 ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
+                without_draft=set() if step.accepted is None else self._with_slots_without_draft(holding),
             )
         )
 
@@ -169,13 +174,19 @@ class Observer:
             in_flight=self._in_flight.get(number, 0),
             finished=request.finished(),
             retractions=request.retraction_count,
-            prefilled=number not in self._prefilling and request.is_chunked == 0 and bool(request.output_ids),
-            without_draft=bool(self._without_draft) and not self._without_draft.isdisjoint(self._slots(request)),
+            prefilled=not self._prefilling[number] and request.is_chunked == 0 and bool(request.output_ids),
         )
 
-    def _slots(self, request: Any) -> set[int]:
-        row = self._scheduler.req_to_token_pool.req_to_token[request.req_pool_idx]
-        return set(row[: request.kv_committed_len].tolist())
+    def _with_slots_without_draft(self, requests: list[Any]) -> set[int]:
+        if not self._without_draft or not requests:
+            return set()
+        table = self._scheduler.req_to_token_pool.req_to_token
+        slots = on_host(*(table[request.req_pool_idx, : request.kv_committed_len] for request in requests))
+        return {
+            number_of(request.rid)
+            for request, mine in zip(requests, slots, strict=True)
+            if not self._without_draft.isdisjoint(mine)
+        }
 
     def _memory(self) -> Memory:
         scheduler = self._scheduler
@@ -201,7 +212,7 @@ class Observer:
             locked_tokens=int(tree.protected_size()),
         )
 
-    def _follow_draft(self, step: TraceStep, batch: Any) -> None:
+    def _follow_draft(self, step: TraceStep, batch: Any, forward: Forward) -> None:
         """Keep the slots in which SGLang itself leaves no draft entry, or a wrong one.
 
         The last of a chunk that isn't a prompt's last, made of a token that was only predicted; in v1 those of the run
@@ -213,7 +224,7 @@ class Observer:
         self._verified.clear()
         if not (chunk_ends or verified or self._without_draft):
             return
-        slots = _flat(batch.out_cache_loc).tolist()
+        slots = forward.values("out_cache_loc")
         self._without_draft -= set(slots)
         if chunk_ends and batch.extend_seq_lens_cpu is not None:
             place = step.requests.index(number_of(chunked.rid))
@@ -222,7 +233,7 @@ class Observer:
             each = len(slots) // len(step.requests)
             self._verified = {n: slots[i * each : (i + 1) * each] for i, n in enumerate(step.requests)}
 
-    def _look_at_draft(self, step: TraceStep, requests: list[Any], batch: Any) -> None:
+    def _look_at_draft(self, step: TraceStep, requests: list[Any], forward: Forward) -> None:
         """Show the draft's KV where a request drafts after a prefill or a plain step."""
         runners = model_runners(self._scheduler)
         fresh = [request for request in requests if number_of(request.rid) not in self._drafted_from_spec]
@@ -230,7 +241,7 @@ class Observer:
             self._drafted_from_spec |= set(step.requests)
         if len(runners) < 2 or not fresh or not step.spec:
             return
-        lengths = dict(zip(step.requests, batch.seq_lens.tolist(), strict=True))
+        lengths = dict(zip(step.requests, forward.values("seq_lens"), strict=True))
         pool = runners[1].token_to_kv_pool
         caches = []
         for request in fresh:

@@ -52,21 +52,25 @@ class Probe:
         """Complete the iteration's row, or add an idle one, and report the rows that are complete."""
         step = self._launching or self._begin("IDLE", ())
         self._launching = None
-        step.kv_free = self._scheduler.token_to_kv_pool_allocator.available_size() + int(
-            self._scheduler.tree_cache.evictable_size()
+        scheduler = self._scheduler
+        step.kv_free = scheduler.token_to_kv_pool_allocator.available_size() + int(
+            scheduler.tree_cache.evictable_size()
         )
-        step.waiting = len(self._scheduler.waiting_queue)
+        step.waiting = len(scheduler.waiting_queue)
         if self.observer is not None and not step.requests:
+            # Outside the loop and its stream: a flush may still be filling what is read here.
+            self._scheduler.device_module.synchronize()
             self.observer.processed(step)
-        self._report()
+        if self._on_step is not None:
+            self._report(self._on_step)
 
     def token_output(self, output: Any) -> None:
         """A `BatchTokenIDOutput` (managers/io_struct.py) on its way to the detokenizer."""
-        numbers = [number_of(rid) for rid in output.rids]
         requests, streamed = self.trace.requests, self._streamed
-        for number, ids, reason, retractions in zip(
-            numbers, output.output_ids, output.finished_reasons, output.retraction_counts, strict=True
+        for rid, ids, reason, retractions in zip(
+            output.rids, output.output_ids, output.finished_reasons, output.retraction_counts, strict=True
         ):
+            number = number_of(rid)
             request = requests[number]
             request.output += ids
             request.retractions = retractions
@@ -74,8 +78,8 @@ class Probe:
                 request.finish_reason = reason["type"]
             streamed[number] = streamed.get(number, 0) + len(ids)
         if output.output_token_logprobs_val:
-            for number, logprobs in zip(numbers, output.output_token_logprobs_val, strict=True):
-                requests[number].logprobs += logprobs
+            for rid, logprobs in zip(output.rids, output.output_token_logprobs_val, strict=True):
+                requests[number_of(rid)].logprobs += logprobs
 
     def abort_output(self, rid: str) -> None:
         """An `AbortReq` to the tokenizer: the request ended without having run, or out of memory."""
@@ -91,7 +95,7 @@ class Probe:
         return step
 
     def _watch_run_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
-        step = self._begin(batch.forward_mode.name, tuple(number_of(request.rid) for request in batch.reqs))
+        step = self._begin(batch.forward_mode.name, tuple([number_of(request.rid) for request in batch.reqs]))
         step.processed = False
         self._launching = step
         if self.observer is not None:
@@ -104,7 +108,7 @@ class Probe:
         step = self._launching
         if step is not None:
             step.forward_mode = forward_batch.forward_mode.name
-            step.tokens_in = int(forward_batch.input_ids.numel())
+            step.tokens_in = forward_batch.input_ids.numel()
             if self.observer is not None:
                 self.observer.forward(step, forward_batch)
         output = self._forward(forward_batch, *args, **kwargs)
@@ -118,16 +122,16 @@ class Probe:
         step: TraceStep = result.trace_step
         self._streamed.clear()
         self._process(batch, result)
-        step.tokens_out = tuple(self._streamed.get(number, 0) for number in step.requests)
-        if step.spec and result.num_correct_drafts_per_req_cpu is not None:
+        streamed = self._streamed
+        step.tokens_out = tuple([streamed.get(number, 0) for number in step.requests])
+        if result.num_correct_drafts_per_req_cpu is not None and step.spec:
             step.accepted = tuple(result.num_correct_drafts_per_req_cpu)
         step.processed = True
         if self.observer is not None:
             self.observer.processed(step)
 
-    def _report(self) -> None:
+    def _report(self, on_step: Callable[[TraceStep], None]) -> None:
         steps = self.trace.steps
         while self._reported < len(steps) and steps[self._reported].processed:
-            if self._on_step is not None:
-                self._on_step(steps[self._reported])
+            on_step(steps[self._reported])
             self._reported += 1

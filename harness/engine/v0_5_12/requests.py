@@ -1,6 +1,7 @@
 """Operations of a program as the messages that SGLang's tokenizer process would send (managers/io_struct.py)."""
 
 import importlib
+from functools import cache
 from typing import Any
 
 from harness.program import Submit
@@ -14,6 +15,7 @@ def rid_of(number: int) -> str:
     return f"{PREFIX}{number:06d}"
 
 
+@cache  # asked for each request of each batch, several times a step
 def number_of(rid: str) -> int:
     """The inverse of `rid_of`."""
     return int(rid[len(PREFIX) :])

@@ -71,8 +71,13 @@ def _drop_requests(scheduler: Any) -> None:
 
 
 def _forget_futures(future_map: Any) -> None:
-    """`FutureMap` (managers/overlap_utils.py): results in flight, in buffers that V2 makes with its first result."""
+    """`FutureMap` (managers/overlap_utils.py): results in flight, in buffers that V2 makes with its first result.
+
+    A toggled V2's (harness/toggle/futures.py) keeps the last plain step's beside them.
+    """
     future_map.future_ct = 0
+    if hasattr(future_map, "forget"):
+        future_map.forget()
     for value in vars(future_map).values():
         if isinstance(value, torch.Tensor):
             value.zero_()

@@ -31,7 +31,6 @@ def request(number: int, **more: object) -> Request:
         finished=False,
         retractions=0,
         prefilled=True,
-        without_draft=False,
     )
     return replace(usual, **more)
 
@@ -55,6 +54,7 @@ def forward(mode: str = "TARGET_VERIFY", **more: object) -> Forward:
         seq_lens=torch.tensor(lengths),
         seq_lens_cpu=torch.tensor(lengths),
         seq_lens_sum=sum(lengths),
+        input_ids=torch.full((2 * each,), 22),
         out_cache_loc=torch.cat([table()[1, 7 : 7 + each], table()[2, 7 : 7 + each]]).long(),
         rows=torch.tensor([1, 2]),
         table=table(),

@@ -1,5 +1,6 @@
 """Each check is silent where all is in order, and names step, request, expected and seen where it isn't."""
 
+import random
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tests.unit.checks.observations import (
     replayed,
     request,
     step,
+    table,
 )
 
 V1 = EngineConfig(graphs=())
@@ -96,6 +98,16 @@ def test_all_in_order(config: EngineConfig) -> None:
             "after_step",
             after(requests=[request(0), request(1, allocated=8)], memory=memory(table=torch.full((4, 12), 99))),
             "I2: KV pages of request 0 is [99, 99, 99, 99, 99, 99], must be 1 to 24",
+        ),
+        (
+            "after_step",
+            after(memory=memory(free=torch.tensor([0, 8, 9, 10, 20, 21, 22]))),
+            "I2: KV pages of the allocator is [0], must be 1 to 24",
+        ),
+        (
+            "after_step",
+            after(memory=memory(free=torch.tensor([8, 9, 10, 20, 21, 25]))),
+            "I2: KV pages of the allocator is [25], must be 1 to 24",
         ),
         (
             "at_launch",
@@ -203,6 +215,30 @@ def test_pages_of_several_slots() -> None:
     leak = memory(pages=4, page_size=4, free=torch.tensor([], dtype=torch.int64), cached=torch.tensor([3]), table=slots)
     said = found("after_step", after(step=step(requests=(0,)), requests=[request(0)], memory=leak))
     assert said == ["I2: owners of KV page 4 is nobody, must be one"]
+
+
+def test_a_partition_is_one_owner_for_each_page() -> None:
+    """Whatever owners come, go or change: in order exactly where each page has one, and else some page is named."""
+    rng, in_order = random.Random(5), 0
+    for _ in range(300):
+        free, cached, slots = [8, 9, 10, 20, 21, 22], [11, 12, 23, 24], table()
+        for _ in range(rng.choice([0, 1, 1, 2, 3])):
+            page = rng.choice([-1, 0, 25, 99, *range(1, 25)])
+            match rng.randrange(4):
+                case 0:
+                    free[rng.randrange(len(free))] = page
+                case 1:
+                    cached[rng.randrange(len(cached))] = page
+                case 2:
+                    slots[rng.randint(1, 2), rng.randrange(7)] = page
+                case 3:
+                    rng.choice([free, cached]).append(page)
+        owned = sorted([*free, *cached, *slots[1, :7].tolist(), *slots[2, :7].tolist()])
+        seen = after(memory=memory(free=torch.tensor(free), cached=torch.tensor(cached), table=slots))
+        said = [line for line in found("after_step", seen) if line.startswith("I2")]
+        assert (said == []) == (owned == list(range(1, 25))), (free, cached, slots, said)
+        in_order += said == []
+    assert 40 < in_order < 260
 
 
 def test_no_progress() -> None:
