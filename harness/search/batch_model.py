@@ -1,8 +1,8 @@
 """A cheap model of the decode batch, for steering while a program is generated: no engine, never exact.
 
 It knows how many requests may run, that prefills come before decodes, and how many tokens a step gives: one if plain,
-and in a spec step what the model pair's closed form says is accepted. It leaves out pages, prefix-cache hits and
-retraction for lack of memory.
+and in a spec step what the model pair's closed form says is accepted. KV memory is counted roughly, and there are no
+prefix-cache hits.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,8 @@ from harness.prompts import Prompt, proposable
 from harness.search.upstream import safe_steps
 from harness.toggle.policy import Policy, Switch
 
+LIKELY = 0.7
+"""Share of their length limits that SGLang expects requests to reach (SGLANG_INIT_NEW_TOKEN_RATIO)."""
 MOST_STEPS = 200
 """Steps after which looking ahead gives up."""
 
@@ -129,6 +131,7 @@ class BatchModel:
         if self._admissible():
             self._prefill()
         elif self.running:
+            self._make_room()
             self._decode()
         self._step += 1
 
@@ -156,10 +159,21 @@ class BatchModel:
     def _admissible(self) -> bool:
         if not self.waiting or len(self.running) >= self.config.max_running_requests:
             return False
-        # SGLang asks for room for the whole of a newcomer; a chunked one has it already.
         first = self.waiting[0]
-        needed = sum(r.prompt_tokens + len(r.answer) for r in (*self.running, first))
-        return not self.running or first.prefilled > 0 or needed < self.config.kv_tokens
+        # SGLang asks for room for the whole of a newcomer, and most of what the others may still get; a chunked request
+        # has its room already.
+        to_come = sum(len(request.answer) - request.produced for request in self.running)
+        needed = first.prompt_tokens + len(first.answer) + self.config.page_size + LIKELY * to_come
+        return first.prefilled > 0 or not self.running or needed < self._free()
+
+    def _free(self) -> int:
+        """KV tokens, were all that the prefix cache has evicted."""
+        held = (self._paged(request.prompt_tokens + request.produced) for request in self.running)
+        return self.config.kv_tokens - sum(held)
+
+    def _paged(self, tokens: int) -> int:
+        page = self.config.page_size
+        return -(-tokens // page) * page
 
     def _prefill(self) -> None:
         budget = self.config.chunked_prefill_size or self.config.kv_tokens
@@ -167,12 +181,19 @@ class BatchModel:
             request = self.waiting[0]
             total = request.prompt_tokens + request.produced
             chunk = min(budget, total - request.prefilled)
-            budget -= chunk
+            budget -= self._paged(chunk)
             request.prefilled += chunk
             if request.prefilled < total:
                 return
             request.take(1, self._step)
             self.running.append(self.waiting.pop(0))
+
+    def _make_room(self) -> None:
+        """Retract from the back while the next decode wouldn't find the slots that it allocates ahead."""
+        config = self.config
+        ahead = max(config.steps * config.topk, config.verified_tokens) * (2 if config.overlap else 1)
+        while len(self.running) > 1 and self._free() < len(self.running) * self._paged(ahead):
+            self.retract()
 
     def _decode(self) -> None:
         before = self.speculated

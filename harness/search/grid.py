@@ -20,7 +20,13 @@ Dimensions = Mapping[str, Sequence[Any]]
 
 CHUNK = 16
 SHORT_CONTEXT = 96
-SEEDS_TRIED = 12
+NEW = 10
+"""Tokens of the shortest prompt and its first output."""
+MANY = 8
+"""A threshold that a tight pool seldom has room to cross."""
+LEAST_EACH = 18
+"""KV slots for each of so many requests in a tight pool, at least: less would hold too few for anything to cross."""
+SEEDS_TRIED = 3
 """Pairs from which a next row is tried to be made."""
 
 BOTH: Dimensions = {
@@ -40,7 +46,7 @@ BOTH: Dimensions = {
 TOPK: Mapping[Worker, Sequence[int]] = {Worker.V1: (4, 1, 2, 8), Worker.V2: (1,)}
 BACKENDS: Mapping[Device, Sequence[str]] = {Device.CPU: ("triton",), Device.CUDA: ("triton", "flashinfer")}
 
-CONSTRAINED = ("backend", "topk", "page_size", "steps", "chunks", "dtype", "threshold", "hysteresis")
+CONSTRAINED = ("backend", "topk", "page_size", "steps", "chunks", "dtype", "pool", "threshold", "hysteresis")
 """Dimensions whose values don't all go together (`_accepted`)."""
 
 ORDINARY: tuple[Row, ...] = ({}, {"topk": 1, "graphs": (2, 4), "threshold": 3, "page_size": 4})
@@ -119,14 +125,24 @@ def _possible(values: tuple[tuple[Any, ...], ...]) -> bool:
 
 
 def _accepted(
-    backend: str, topk: int, page_size: int, steps: int, chunks: str | None, dtype: str, threshold: int, hysteresis: int
+    backend: str,
+    topk: int,
+    page_size: int,
+    steps: int,
+    chunks: str | None,
+    dtype: str,
+    pool: str,
+    threshold: int,
+    hysteresis: int,
 ) -> bool:
-    """What SGLang takes, and `EngineConfig`."""
+    """What SGLang takes, and `EngineConfig`, and what programs can cross."""
     if topk > 1 and page_size > 1 and backend != "flashinfer":
         return False
-    if chunks == "draft" and (steps + 1) % page_size:  # chunks are whole pages
+    if backend == "flashinfer" and dtype == "float32":
         return False
-    return (backend != "flashinfer" or dtype != "float32") and hysteresis < threshold
+    if chunks == "draft" and (steps == 1 or (steps + 1) % page_size):  # too small, or not of whole pages
+        return False
+    return hysteresis < threshold and (pool == "ample" or threshold < MANY)
 
 
 def _configuration(worker: Worker, row: Row, patch: str) -> EngineConfig:
@@ -151,9 +167,9 @@ def _configuration(worker: Worker, row: Row, patch: str) -> EngineConfig:
 
 
 def _tight(config: EngineConfig) -> int:
-    """KV slots for two requests more than the threshold, as long as they are short."""
+    """KV slots for two requests more than the threshold, as long as they are new."""
     assert config.toggle is not None
     page = config.page_size
     ahead = max(config.steps * config.topk, config.verified_tokens) * (2 if config.worker is Worker.V2 else 1)
-    each = -(-12 // page) * page + -(-ahead // page) * page
-    return (config.toggle.threshold + 2) * max(each, 24) + page
+    each = -(-NEW // page) * page + -(-ahead // page) * page
+    return (config.toggle.threshold + 2) * max(each, LEAST_EACH) + page

@@ -28,6 +28,8 @@ class Kind(StrEnum):
     """Retract just after the step in which a request ends."""
     FLUSH = "flush"
     DRAIN = "drain"
+    CLOSE = "close"
+    """Cross what the program hasn't yet: up if it never was over the threshold, down if that is where it is."""
 
 
 CROSSING = (Kind.CROSS, Kind.CROSS_WAITING, Kind.CROSS_WIDELY, Kind.CROSS_FULLY)
@@ -76,9 +78,7 @@ class Ending(StrEnum):
     NOTHING = "nothing"
     """Wherever its last move leaves it."""
     DRAIN = "drain"
-    CROSS = "cross what wasn't crossed, and drain"
-    """Over the threshold if it never was there, and a last request alone if the last decode step was plain."""
-    FLUSH = "cross what wasn't crossed, drain and flush"
+    FLUSH = "drain and flush"
 
 
 @dataclass(frozen=True, slots=True)

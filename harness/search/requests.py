@@ -9,9 +9,11 @@ from harness.limits import INPUT_RESERVE, check_program, output_limit
 from harness.program import Program, Submit
 from harness.prompts import EOS_TOKEN, MAXIMUM_CONTEXT, Prompt
 from harness.search.moves import Chunks, End, Shape
-from harness.search.upstream import outruns_context, stops_late
+from harness.search.upstream import outruns_context, outruns_row, stops_late
 
-SEEDS_TRIED = 100
+SEEDS_TRIED = 200
+EARLIEST_END = 4
+"""Output tokens at least within which an end of sequence is sought: fewer take too many seeds."""
 MOST_CHUNKS = 10
 """In how many chunks a prompt may be prefilled: each takes a step."""
 
@@ -47,6 +49,8 @@ def _smaller(shape: Shape) -> Shape:
 
 
 def _fits(config: EngineConfig, submit: Submit) -> bool:
+    if outruns_row(config, submit):
+        return False
     try:
         check_program(Program.model_construct(config=config, operations=(submit,)))
     except UsageError:
@@ -63,7 +67,7 @@ def _submit(config: EngineConfig, shape: Shape, count: int) -> Submit | None:
     seed = shape.seed
     stop_token = None
     if shape.end is End.END_OF_SEQUENCE:
-        seed = seed_with_end(shape.period, length, shape.end_at, shape.seed)
+        seed = seed_with_end(shape.period, length, EARLIEST_END + shape.end_at, shape.seed)
     prompt = Prompt(period=shape.period, seed=seed, length=length)
     if shape.end is End.STOP_TOKEN:
         stop_token = prompt.sequence(length + shape.end_at + 1)[-1]
@@ -106,12 +110,11 @@ def _length(config: EngineConfig, shape: Shape) -> int:
 
 @lru_cache(maxsize=4096)
 def seed_with_end(period: int, length: int, tokens: int, first: int) -> int:
-    """The first seed from `first` whose right continuation has the end of sequence within so many tokens, after one.
+    """The first seed from `first` whose output has the end of sequence within so many tokens after its first.
 
     `first` itself where there is none nearby.
     """
     for seed in range(first, first + SEEDS_TRIED):
-        continuation = Prompt(period, seed, length).sequence(length + tokens + 2)[length:]
-        if EOS_TOKEN in continuation[1:]:
+        if EOS_TOKEN in Prompt(period, seed, length).sequence(length + 1 + tokens)[length + 1 :]:
             return seed
     return first

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from harness.configuration import EngineConfig
 from harness.program import Abort, Drain, Flush, Operation, Retract, Step
-from harness.search.batch_model import MOST_STEPS, BatchModel, Request
+from harness.search.batch_model import MOST_STEPS, BatchModel
 from harness.search.moves import CROSSING, End, Ending, Kind, Move, Shape
 from harness.search.requests import submission
 from harness.search.upstream import outruns_context
@@ -15,8 +15,8 @@ FEW = 2
 """Requests that are enough for a spec step."""
 RESERVE = 3
 """Requests of these that are left for batches at or below the threshold."""
-HIGH_START = 112
-"""Amount from which on a first submission goes over the threshold, before any spec step."""
+LOW_STARTS = range(12, 112)
+"""Amounts, most of them, at which a first submission stays at or below the threshold, for a spec step to come first."""
 EARLY = (End.STOP_TOKEN, End.END_OF_SEQUENCE)
 """The first request of such a submission may end before the batch is as large as it was to be."""
 FINE = 6
@@ -63,16 +63,7 @@ class _Steering:
 
     def end(self, ending: Ending) -> None:
         """Add the operations after the last move."""
-        if ending is Ending.NOTHING:
-            return
-        if ending is Ending.DRAIN:
-            self._drain()
-            return
-        if self._model.speculated and not self._model.switched_off:
-            self._submit(self._over[Kind.CROSS] - self._model.size, Shape(), reserve=0)
-        self._drain()
-        if self._model.speculated is False:
-            self._submit(1, Shape(), reserve=0)
+        if ending is not Ending.NOTHING:
             self._drain()
         if ending is Ending.FLUSH:
             self.operations += [Flush(), Step()]
@@ -80,7 +71,7 @@ class _Steering:
     def _event(self, move: Move) -> None:
         match move.kind:
             case Kind.SUBMIT:
-                low_start = self._model.submitted == 0 and move.amount < HIGH_START
+                low_start = self._model.submitted == 0 and move.amount in LOW_STARTS
                 most = self._model.most_speculating if low_start else self._config.max_running_requests
                 self._submit(min(move.amount + 1, most), move.shape, reserve=RESERVE)
             case Kind.ABORT:
@@ -91,6 +82,8 @@ class _Steering:
                 self.operations.append(Flush())
             case Kind.DRAIN:
                 self._drain()
+            case Kind.CLOSE:
+                self._close(move)
         self._pause(move.pause)
 
     def _cross(self, move: Move) -> None:
@@ -106,6 +99,15 @@ class _Steering:
             target = threshold if move.kind is Kind.CROSS else min(threshold, FEW)
             self._submit(min(move.amount + 1, max(1, target - size)), move.shape, reserve=0)
             self._pause(move.pause)
+
+    def _close(self, move: Move) -> None:
+        if self._model.speculated and not self._model.switched_off:
+            needed = self._over[Kind.CROSS] - self._model.size + int(move.shape.end in EARLY)
+            self._submit(min(move.amount + 1, needed), move.shape, reserve=1)
+        elif self._model.speculated is False:
+            self._drain()
+            if self._model.speculated is False:
+                self._submit(1, move.shape, reserve=0)
 
     def _down(self, move: Move) -> None:
         threshold = self._model.most_speculating
@@ -164,8 +166,4 @@ class _Steering:
 
 
 def _has_end(model: BatchModel) -> bool:
-    return any(_ended(request) for request in model.running)
-
-
-def _ended(request: Request) -> bool:
-    return request.ended_at is not None
+    return any(request.ended_at is not None for request in model.running)

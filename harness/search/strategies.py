@@ -17,7 +17,7 @@ from harness.search.moves import Chunks, End, Ending, Kind, Move, Shape
 from harness.search.steering import steer
 
 MOST_MOVES = 7
-LEAST_MOVES = (0, *[4] * 8, *[5] * 3)
+LEAST_MOVES = (0, *[4] * 14, *[5] * 5)
 """One of them is drawn first. Shrinking takes the first, and from then on may delete any move."""
 
 KINDS = (
@@ -35,7 +35,10 @@ KINDS = (
 )
 """As often as each is wanted."""
 
-ENDINGS = (Ending.NOTHING, *[Ending.DRAIN] * 3, *[Ending.CROSS] * 12, *[Ending.FLUSH] * 4)
+CLOSING = (Kind.WAIT, *[Kind.CLOSE] * 15)
+CLOSING_MOVES = 2
+"""One up and one down, where the moves before haven't crossed both ways."""
+ENDINGS = (Ending.NOTHING, *[Ending.DRAIN] * 16, *[Ending.FLUSH] * 7)
 
 NEW_TOKENS = (8, *range(1, 8), *range(9, 17), 20, 24, 32)
 LONG = (8, 12, 16, 24, 32)
@@ -48,9 +51,7 @@ EXTRA = (0, 1, 2, 3, 5, 8, 13, 21)
 @lru_cache(maxsize=256)
 def operations(config: EngineConfig) -> SearchStrategy[tuple[Operation, ...]]:
     """Operations that the configuration can run, steered to cross its threshold both ways."""
-    return _moves(config).flatmap(
-        lambda moves: st.sampled_from(ENDINGS).map(lambda ending: steer(config, moves, ending))
-    )
+    return st.tuples(_moves(config), st.sampled_from(ENDINGS)).map(lambda drawn: steer(config, *drawn))
 
 
 def programs(configs: SearchStrategy[EngineConfig] | EngineConfig) -> SearchStrategy[Program]:
@@ -67,15 +68,26 @@ def configurations(grid: Sequence[EngineConfig]) -> SearchStrategy[EngineConfig]
 @st.composite
 def _moves(draw: st.DrawFn, config: EngineConfig) -> list[Move]:
     least = draw(st.sampled_from(LEAST_MOVES))
-    return draw(_move_lists(config)[least])
+    moves, closing = _move_lists(config)[least]
+    return [*draw(moves), *draw(closing)]
 
 
 @lru_cache(maxsize=256)
-def _move_lists(config: EngineConfig) -> dict[int, SearchStrategy[list[Move]]]:
-    move = st.builds(
-        Move, kind=st.sampled_from(KINDS), amount=st.integers(0, 127), pause=st.integers(0, 95), shape=_shapes(config)
-    )
-    return {least: st.lists(move, min_size=least, max_size=MOST_MOVES) for least in LEAST_MOVES}
+def _move_lists(config: EngineConfig) -> dict[int, tuple[SearchStrategy[list[Move]], SearchStrategy[list[Move]]]]:
+    """The moves of a program, and those that close it, where it has at least so many."""
+    move, close = _move(config, KINDS), _move(config, CLOSING)
+    return {
+        least: (
+            st.lists(move, min_size=least, max_size=MOST_MOVES),
+            st.lists(close, min_size=CLOSING_MOVES if least else 0, max_size=CLOSING_MOVES + 1),
+        )
+        for least in LEAST_MOVES
+    }
+
+
+def _move(config: EngineConfig, kinds: Sequence[Kind]) -> SearchStrategy[Move]:
+    kind, amount, pause = st.sampled_from(kinds), st.integers(0, 127), st.integers(0, 95)
+    return st.builds(Move, kind=kind, amount=amount, pause=pause, shape=_shapes(config))
 
 
 def _shapes(config: EngineConfig) -> SearchStrategy[Shape]:

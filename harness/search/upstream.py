@@ -57,6 +57,22 @@ def outruns_context(config: EngineConfig, submit: Submit) -> bool:
     ahead = max(config.verified_tokens, config.steps)
     if config.worker is Worker.V2:
         ahead += config.steps + 1  # a step in vain, after a run that reached past the end
-    longest = max(len(prompt) + most_tokens(config, submit, len(prompt)) for prompt in submit.prompts())
     # Before its last step a request has all tokens but one, and has read all but the last of these.
-    return config.speculative and longest - 2 + ahead > config.context_length
+    return config.speculative and _longest(config, submit) - 2 + ahead > config.context_length
+
+
+def outruns_row(config: EngineConfig, submit: Submit) -> bool:
+    """Whether, near the context's end, slots may be allocated for which a request's row has no columns.
+
+    A row of `ReqToTokenPool` has as many as the context and a verified tree, and four (init_memory_pool,
+    model_executor/model_runner_kv_cache_mixin.py). V2 allocates two steps ahead, v1 as much as it drafts.
+    """
+    ahead = max(config.steps * config.topk, config.verified_tokens)
+    reach = 2 * ahead if config.worker is Worker.V2 else ahead - 2
+    columns = config.context_length + config.verified_tokens + 4
+    return config.speculative and _longest(config, submit) + reach > columns
+
+
+def _longest(config: EngineConfig, submit: Submit) -> int:
+    """Tokens of the longest of its requests at its end."""
+    return max(len(prompt) + most_tokens(config, submit, len(prompt)) for prompt in submit.prompts())

@@ -15,7 +15,10 @@ from harness.search.search import Plan, Search
 pytestmark = pytest.mark.xdist_group("children")
 
 
-@pytest.mark.parametrize(("patch", "check"), [("fault-05", "I6-spec-info"), ("attempt-3", "I1-shapes")])
+@pytest.mark.parametrize(
+    ("patch", "check"),
+    [("fault-05", "I6-spec-info"), pytest.param("attempt-3", "I1-shapes", marks=pytest.mark.slow)],
+)
 def test_found_shrunk_and_written_down(device: Device, tmp_path: Path, patch: str, check: str) -> None:
     """Silent without checks, or loud; the reproducer replays to the same step."""
     plan = Plan(grid=grid(device, patch=patch)[:2], device=device, seed=1, examples=50, threads=1, shrink_seconds=30.0)

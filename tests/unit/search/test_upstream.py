@@ -1,0 +1,65 @@
+"""What is kept off programs because SGLang itself answers it wrong, by the cases that show it."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.configuration import EngineConfig, Worker
+from harness.program import Abort, Program, Step, Submit
+from harness.search.upstream import outruns_context, outruns_row, safe_steps, stops_late
+
+CASES = Path(__file__).parents[3] / "cases/upstream"
+V2 = EngineConfig(worker=Worker.V2)
+
+
+def case(name: str) -> Program:
+    return Program.from_json((CASES / name / "program.json").read_text())
+
+
+def test_a_stop_in_the_run_that_reaches_the_length_limit() -> None:
+    program = case("v2-stop-token-outrun")
+    (submit,) = program.submits
+    assert stops_late(program.config, submit)
+    assert not stops_late(program.config, submit.model_copy(update={"max_new_tokens": 3 + program.config.steps}))
+    assert not stops_late(EngineConfig(), submit)
+
+
+def test_an_abort_that_meets_the_end() -> None:
+    program = case("v2-abort-outrun")
+    steps = 0
+    for operation in program.operations:
+        steps += operation.count if isinstance(operation, Step) else 0
+        if isinstance(operation, Abort):
+            break
+    safe = safe_steps(program.config, program.submits[0])
+    assert safe is not None
+    assert safe < steps
+    assert safe_steps(EngineConfig(), program.submits[0]) is None
+
+
+def test_a_longer_request_may_be_aborted_for_longer_one_that_may_stop_never() -> None:
+    assert safe_steps(V2, Submit(max_new_tokens=9)) == 1
+    assert safe_steps(V2, Submit(max_new_tokens=17)) == 3
+    assert safe_steps(V2, Submit(max_new_tokens=17, ignore_eos=False)) == -1
+
+
+@pytest.mark.parametrize(
+    ("settings", "least"),
+    [({"topk": 1, "steps": 7}, 6), ({"topk": 8, "steps": 1}, 7), ({"topk": 1, "steps": 3}, 2), ({}, 14)],
+)
+def test_the_end_of_the_context(settings: dict[str, int], least: int) -> None:
+    """How many tokens short of its context a request must end; two it always does."""
+    config = EngineConfig(context_length=64, **settings)
+    left = [left for left in range(2, 20) if not outruns_context(config, Submit(max_new_tokens=64 - 9 - left))]
+    assert left[0] == least
+
+
+def test_rows_of_the_request_pool() -> None:
+    to_the_end, short = Submit(max_new_tokens=400), Submit(max_new_tokens=20)
+    v2 = EngineConfig(worker=Worker.V2, context_length=64)
+    outrun = {steps for steps in (1, 3, 7) if outruns_row(EngineConfig(**{**dict(v2), "steps": steps}), to_the_end)}
+    assert outrun == {7}
+    wide = EngineConfig(steps=7, topk=8, context_length=64)
+    assert outruns_row(wide, to_the_end)
+    assert not outruns_row(wide, short)
+    assert not outruns_row(EngineConfig(context_length=64), to_the_end)
