@@ -14,6 +14,7 @@ from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.program import Drain, Program, Step, Submit
 
+pytestmark = pytest.mark.xdist_group("children")  # one process imports SGLang for all of them
 DEADLY = Path(__file__).parents[1] / "support/deadly"
 SOUND = EngineConfig(toggle=Toggle(threshold=1), graphs=(), max_running_requests=4)
 LONG = Submit(max_new_tokens=24)
