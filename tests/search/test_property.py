@@ -18,7 +18,7 @@ from harness.search.search import Plan, Search
 
 pytestmark = pytest.mark.xdist_group("children")
 
-QUICK = 3
+QUICK = 2
 """Configurations that every run searches; the rest of the grid is slow."""
 DATABASE, FINDINGS = ".hypothesis/examples", Path("findings")
 
