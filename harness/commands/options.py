@@ -56,7 +56,7 @@ WorkersOption = Annotated[str, typer.Option(metavar="auto|N", help="Programs tha
 ChecksOption = Annotated[str, typer.Option(metavar="I1,I2,...|all", help="Families of checks.")]
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
-ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm.")]
+ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm or plain.")]
 PatchOption = Annotated[str | None, option("A built-in patch in the fixed toggle's place, e.g. attempt-1.")]
 ThresholdOption = Annotated[int | None, option("Running requests up to which the toggle speculates.")]
 HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
@@ -91,7 +91,7 @@ def toggle_of(
     given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
     wanted = strategy is not None or patch is not None
     if not wanted and (threshold, hysteresis) != (None, None):
-        raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm")
+        raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm or plain")
     if wanted and threshold is None:
         option = "--toggle" if patch is None else "--patch"
         raise RefusedConfiguration(f"{option} needs --threshold: the running requests up to which it speculates")

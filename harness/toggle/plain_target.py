@@ -121,6 +121,8 @@ class Decoded:
 
     batch: ForwardBatch
     result: GenerationBatchResult
+    requests: list[Any]
+    """`Req` (managers/schedule_batch.py), as in the batch."""
 
     @property
     def tokens(self) -> torch.Tensor:
@@ -167,4 +169,4 @@ class PlainTarget:
             routed_experts_output=output.routed_experts_output,
             indexer_topk_output=output.indexer_topk_output,
         )
-        return Decoded(forward_batch, result)
+        return Decoded(forward_batch, result, batch.reqs)

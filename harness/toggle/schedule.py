@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sglang.srt.speculative.eagle_info import EagleDraftExtendInput
 from sglang.srt.utils import get_available_gpu_memory, log_info_on_rank0
 
 from harness.toggle import support
+from harness.toggle.kept import Kept
+from harness.toggle.lagging_draft import LaggingDraft
 from harness.toggle.plain_draft import PlainDraft
 from harness.toggle.plain_target import PlainTarget, attributes
 from harness.toggle.policy import Policy, Switch
@@ -20,21 +23,37 @@ logger = logging.getLogger(__name__)
 class Schedule:
     """The switch of one worker, and the two halves of its plain steps, built once."""
 
-    def __init__(self, worker: Any, draft_runner: Any) -> None:
-        """Read the settings and capture; raises BadSetting, or Unsupported for the loaded model."""
+    def __init__(self, worker: Any, draft_worker: Any, draft_runner: Any) -> None:
+        """Read the settings and capture; raises BadSetting, or Unsupported for the loaded models.
+
+        `draft_worker` is what has loaded the draft: v1's worker itself, V2's inner one.
+        """
         settings = Settings.read()
         if settings is None:
             raise RuntimeError("a toggled worker without a threshold")
-        support.refuse_model(worker.target_worker.model_runner)
+        support.refuse_models(worker.target_worker.model_runner, draft_runner, settings.strategy)
         self.switch = Switch(settings.policy)
         before = get_available_gpu_memory(worker.device, worker.gpu_id)
         sizes = _sizes(worker.server_args, settings.policy)
         # SGLang collects garbage around each capture, seconds in all; it needn't while none is collected meanwhile.
         with _no_garbage_collection(), attributes(worker.server_args, cuda_graph_bs=sizes, enable_cudagraph_gc=True):
             self.target = PlainTarget(worker.target_worker, sizes)
-            self.draft = PlainDraft(draft_runner, worker.topk, self.target.graphs)
+            self.draft = self._draft(settings, draft_worker, draft_runner)
         self.memory_gb = before - get_available_gpu_memory(worker.device, worker.gpu_id)
         self._announce(settings, worker.server_args.attention_backend)
+
+    def _draft(self, settings: Settings, draft_worker: Any, runner: Any) -> PlainDraft | LaggingDraft:
+        topk = draft_worker.topk
+        if settings.strategy == "warm":
+            return PlainDraft(runner, topk, self.target.graphs)
+        kept = Kept.empty(
+            rows=len(runner.req_to_token_pool.req_to_token),
+            each=settings.kept_tokens,
+            width=EagleDraftExtendInput.hidden_size_for(draft_worker),
+            dtype=EagleDraftExtendInput.dtype_for(draft_worker),
+            device=runner.device,
+        )
+        return LaggingDraft(runner, topk, kept, most=_prefill_tokens(runner.server_args))
 
     def _announce(self, settings: Settings, attention_backend: str) -> None:
         policy, graphs = settings.policy, self.target.graphs
@@ -57,6 +76,13 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _prefill_tokens(server_args: Any) -> int:
+    """As many tokens as a prefill extends the draft by at most, for which there is memory."""
+    chunk: int | None = server_args.chunked_prefill_size
+    most: int = chunk if chunk is not None and chunk > 0 else server_args.max_prefill_tokens
+    return most
 
 
 def _sizes(server_args: Any, policy: Policy) -> list[int]:

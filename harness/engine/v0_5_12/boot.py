@@ -151,9 +151,11 @@ def toggle_environment(config: EngineConfig) -> dict[str, str]:
     """The variables that configure the plugin as `config.toggle` says; none without a toggle."""
     if config.toggle is None:
         return {}
-    policy = importlib.import_module("harness.toggle.policy").Policy(config.toggle.threshold, config.toggle.hysteresis)
-    settings = importlib.import_module("harness.toggle.settings").Settings(policy, config.toggle.strategy)
-    environment: dict[str, str] = settings.environment()
+    toggle = config.toggle
+    policy = importlib.import_module("harness.toggle.policy").Policy(toggle.threshold, toggle.hysteresis)
+    settings = importlib.import_module("harness.toggle.settings")
+    kept = settings.KEPT_TOKENS if toggle.kept_tokens is None else toggle.kept_tokens
+    environment: dict[str, str] = settings.Settings(policy, toggle.strategy, kept).environment()
     return environment
 
 
