@@ -52,6 +52,10 @@ class ModelPair(Value):
         return [(name, str(value) if isinstance(value, Path) else value) for name, value in super().__repr_args__()]
 
 
+Strategy = Literal["warm", "plain"]
+"""What a toggle's plain steps leave to the draft: to follow each, or to catch up later."""
+
+
 class Toggle(Value):
     """The fixed toggle (`harness.toggle`): when it decodes plainly, and how.
 
@@ -62,7 +66,7 @@ class Toggle(Value):
 
     threshold: PositiveInt
     hysteresis: NonNegativeInt = 0
-    strategy: Literal["warm", "plain"] = "warm"
+    strategy: Strategy = "warm"
     kept_tokens: PositiveInt | None = None
 
     @model_validator(mode="after")

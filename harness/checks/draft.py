@@ -98,7 +98,8 @@ class DraftState(Check):
             off[list(cache.excepted)] = 0
         bad = (off > TOLERANCE[self.config.dtype]).nonzero().flatten().tolist()
         if bad:
-            what = f"draft KV, {name} entries of positions {_ranges(bad)} of {len(seen)},"
+            whose = "draft KV" if cache.request is not None else "draft KV in the radix cache"
+            what = f"{whose}, {name} entries of positions {_ranges(bad)} of {len(seen)},"
             seen_as = f"up to {float(off.max()):.2g} of the largest off"
             yield Violation(what, "as a fresh prefill's", seen_as, cache.request)
 

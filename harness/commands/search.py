@@ -13,7 +13,7 @@ from rich.live import Live
 from harness import patches
 from harness.commands import children, options
 from harness.commands.options import DeviceChoice
-from harness.configuration import Worker
+from harness.configuration import Strategy, Worker
 from harness.errors import UsageError
 from harness.isolation.child import Limits
 from harness.report import summary
@@ -37,6 +37,9 @@ def command(
     seed: Annotated[int | None, options.option("Repeats a search [a new one].", min=0)] = None,
     device: options.DeviceOption = DeviceChoice.AUTO,
     worker: Annotated[Worker | None, options.option("Of the two only this one [those that the patch is for].")] = None,
+    strategy: Annotated[
+        Strategy | None, options.option("Of the toggle [that which the patch is for, else warm].")
+    ] = None,
     output: Annotated[Path, typer.Option(help="Folder that a reproducer's folder is written to.")] = OUTPUT,
     database: Annotated[
         str, typer.Option(metavar="FOLDER|redis://...", help="Hypothesis' example database.")
@@ -59,7 +62,7 @@ def command(
     from harness.search.grid import grid
     from harness.search.search import Plan, Search
 
-    configs = grid(resolved, _worker_of(patch, worker), patch)
+    configs = grid(resolved, _worker_of(patch, worker), patch, strategy or patches.strategy_of(patch))
     gpus = children.identifiers(resolved)
     plan = Plan(
         grid=configs,

@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
@@ -35,6 +36,7 @@ class Observer:
         self._verified: dict[int, list[int]] = {}
         self._read: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
+        self._idle = True
 
     def attach(self) -> None:
         """Watch graphs, too, and let SGLang check its sums at every step.
@@ -96,6 +98,7 @@ class Observer:
         self._checks.at_forward(forward)
         if mode == "DECODE":
             self._read[step.index] = forward.values("input_ids")
+            self._drafted_from_spec -= set(step.requests)
         self._follow_draft(step, batch, forward)
         if mode == "TARGET_VERIFY":
             self._look_at_draft(step, requests, forward)
@@ -132,18 +135,21 @@ class Observer:
         requests = [self._request(request) for request in holding]
         read = self._read.pop(step.index, ())
         traced = {number: self._trace.requests[number] for number in step.requests}
+        was_idle, self._idle = self._idle, bool(self._scheduler.is_fully_idle()) and not requests
         self._checks.after_step(
             After(
                 step=step,
                 requests=requests,
                 memory=self._memory(),
-                idle=bool(self._scheduler.is_fully_idle()) and not requests,
+                idle=self._idle,
                 streamed={number: request.output for number, request in traced.items()},
                 read=dict(zip(step.requests, read, strict=False)),
                 ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
                 without_draft=set() if step.accepted is None else self._with_slots_without_draft(holding),
             )
         )
+        if self._idle and not was_idle:
+            self._look_at_cached_draft(step)
 
     def _saw_replay(self, replay: Replay) -> None:
         if self._step is not None:
@@ -242,20 +248,45 @@ class Observer:
         if len(runners) < 2 or not fresh or not step.spec:
             return
         lengths = dict(zip(step.requests, forward.values("seq_lens"), strict=True))
-        pool = runners[1].token_to_kv_pool
         caches = []
         for request in fresh:
             number, tokens = number_of(request.rid), [*request.origin_input_ids, *request.output_ids]
             known = min(lengths[number], len(tokens) - 1)
             slots = self._scheduler.req_to_token_pool.req_to_token[request.req_pool_idx, :known].long()
-            ends = [place for place, slot in enumerate(slots.tolist()) if slot in self._without_draft]
-            caches.append(DraftCache(number, tokens, pool.k_buffer[0][slots], pool.v_buffer[0][slots], tuple(ends)))
+            caches.append(self._draft_cache(number, tokens, slots))
         self._checks.draft_caches(step.index, caches)
+
+    def _look_at_cached_draft(self, step: TraceStep) -> None:
+        """Show the draft's KV of all that the radix cache holds for requests to come."""
+        tree = self._scheduler.tree_cache
+        if len(model_runners(self._scheduler)) < 2 or tree.is_chunk_cache() or not tree.root_node.children:
+            return
+        paths = _paths(tree.root_node, [], [])
+        self._checks.draft_caches(step.index, [self._draft_cache(None, tokens, slots) for tokens, slots in paths])
+
+    def _draft_cache(self, number: int | None, tokens: list[int], slots: torch.Tensor) -> DraftCache:
+        pool = model_runners(self._scheduler)[1].token_to_kv_pool
+        ends = [place for place, slot in enumerate(slots.tolist()) if slot in self._without_draft]
+        return DraftCache(number, tokens, pool.k_buffer[0][slots], pool.v_buffer[0][slots], tuple(ends))
 
 
 def _flat(tensor: torch.Tensor | None) -> torch.Tensor:
     """What a patch left where one dimension is due: nothing, or a number."""
     return torch.empty(0, dtype=torch.int64) if tensor is None else tensor.reshape(-1)
+
+
+def _paths(node: Any, tokens: list[int], slots: list[torch.Tensor]) -> Iterator[tuple[list[int], torch.Tensor]]:
+    """From the root of a radix cache to each leaf: n + 1 tokens and n slots, since keys are pairs of tokens.
+
+    `RadixKey.token_ids` (mem_cache/radix_cache.py) ends with the token that the next node's begins with.
+    """
+    for child in node.children.values():
+        here = [*tokens[:-1], *child.key.token_ids]
+        there = [*slots, child.value]
+        if child.children:
+            yield from _paths(child, here, there)
+        else:
+            yield here, torch.cat(there)
 
 
 def _rows(spec_info: Any) -> dict[str, int]:
