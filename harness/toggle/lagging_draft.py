@@ -51,7 +51,7 @@ class LaggingDraft:
             capture_hidden_mode=CaptureHiddenMode.LAST,
         )
         lengths = batch.seq_lens_cpu.tolist()
-        if max(map(fall_behind, decoded.requests, lengths)) == self.kept.each:
+        if max(map(fall_behind, decoded.requests, lengths)) >= self.kept.each:
             self._extend(decoded.requests, batch.req_pool_indices, lengths, draft_input)
         return draft_input
 
