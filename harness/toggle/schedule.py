@@ -1,4 +1,4 @@
-"""What both workers share: when to decode plainly, on what, and the line that says so at start."""
+"""What both workers share: when to decode plainly, on what, by which strategy, and the line that says so at start."""
 
 import gc
 import logging
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sglang.srt.speculative.eagle_info import EagleDraftExtendInput
 from sglang.srt.utils import get_available_gpu_memory, log_info_on_rank0
 
 from harness.toggle import support
@@ -23,11 +22,8 @@ logger = logging.getLogger(__name__)
 class Schedule:
     """The switch of one worker, and the two halves of its plain steps, built once."""
 
-    def __init__(self, worker: Any, draft_worker: Any, draft_runner: Any) -> None:
-        """Read the settings and capture; raises BadSetting, or Unsupported for the loaded models.
-
-        `draft_worker` is what has loaded the draft: v1's worker itself, V2's inner one.
-        """
+    def __init__(self, worker: Any, draft_runner: Any) -> None:
+        """Read the settings and capture; raises BadSetting, or Unsupported for the loaded models."""
         settings = Settings.read()
         if settings is None:
             raise RuntimeError("a toggled worker without a threshold")
@@ -38,30 +34,35 @@ class Schedule:
         # SGLang collects garbage around each capture, seconds in all; it needn't while none is collected meanwhile.
         with _no_garbage_collection(), attributes(worker.server_args, cuda_graph_bs=sizes, enable_cudagraph_gc=True):
             self.target = PlainTarget(worker.target_worker, sizes)
-            self.draft = self._draft(settings, draft_worker, draft_runner)
+            self.draft = self._draft(settings, worker, draft_runner)
         self.memory_gb = before - get_available_gpu_memory(worker.device, worker.gpu_id)
         self._announce(settings, worker.server_args.attention_backend)
 
-    def _draft(self, settings: Settings, draft_worker: Any, runner: Any) -> PlainDraft | LaggingDraft:
-        topk = draft_worker.topk
+    def _draft(self, settings: Settings, worker: Any, runner: Any) -> PlainDraft | LaggingDraft:
         if settings.strategy == "warm":
-            return PlainDraft(runner, topk, self.target.graphs)
+            return PlainDraft(runner, worker.topk, self.target.graphs)
+        graphs, width = self.target.graphs, self.target.hidden_width
+        if graphs is not None and (captured := graphs.output_buffers[graphs.max_bs].hidden_states.shape[1]) != width:
+            raise support.Unsupported(
+                f"the target returns hidden states {captured} wide, its configuration says {width}"
+            )
         kept = Kept.empty(
             rows=len(runner.req_to_token_pool.req_to_token),
             each=settings.kept_tokens,
-            width=EagleDraftExtendInput.hidden_size_for(draft_worker),
-            dtype=EagleDraftExtendInput.dtype_for(draft_worker),
+            width=width,
+            dtype=worker.target_worker.model_runner.model_config.dtype,
             device=runner.device,
         )
-        return LaggingDraft(runner, topk, kept, most=_prefill_tokens(runner.server_args))
+        return LaggingDraft(runner, worker.topk, kept, most=_prefill_tokens(worker.server_args))
 
     def _announce(self, settings: Settings, attention_backend: str) -> None:
         policy, graphs = settings.policy, self.target.graphs
         captured = f"plain graphs at {', '.join(map(str, graphs.capture_bs))}" if graphs else "no plain graphs"
+        kept = f", {settings.kept_tokens} tokens kept of each request" if settings.strategy == "plain" else ""
         log_info_on_rank0(
             logger,
             f"Speculation toggle: strategy {settings.strategy}, off above {policy.threshold} running requests, "
-            f"on again at {policy.resumes_at} or fewer, {captured}, {self.memory_gb:.2f} GB for plain steps",
+            f"on again at {policy.resumes_at} or fewer, {captured}{kept}, {self.memory_gb:.2f} GB for plain steps",
         )
         if attention_backend not in support.ATTENTION_BACKENDS:
             logger.warning("The toggle wasn't tested with attention backend %s.", attention_backend)

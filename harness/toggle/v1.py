@@ -17,7 +17,7 @@ class ToggledEAGLEWorker(EAGLEWorker):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.toggle = Schedule(self, self, self.draft_model_runner)
+        self.toggle = Schedule(self, self.draft_model_runner)
 
     def forward_batch_generation(self, batch: Any) -> GenerationBatchResult:
         """One step of a `ScheduleBatch`, of whatever kind."""

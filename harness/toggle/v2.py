@@ -22,7 +22,7 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.toggle = Schedule(self, self.draft_worker, self.draft_worker.draft_runner)
+        self.toggle = Schedule(self, self.draft_worker.draft_runner)
         self._streams = torch.get_device_module(self.device)
 
     def forward_batch_generation(self, model_worker_batch: Any) -> GenerationBatchResult:
