@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from harness.configuration import EngineConfig, ModelPair, Toggle, Worker
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
-from harness.patches import patch_beside
+from harness.patches import UNCHANGED, patch_beside, strategy_of
 from harness.program import Program, first_problem
 
 
@@ -88,15 +88,18 @@ def toggle_of(
     strategy: str | None, threshold: int | None, hysteresis: int | None, patch: str | None = None
 ) -> Toggle | None:
     """The toggle of the options given; raises RefusedConfiguration naming what is missing or doesn't fit."""
-    given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
     wanted = strategy is not None or patch is not None
     if not wanted and (threshold, hysteresis) != (None, None):
         raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm or plain")
     if wanted and threshold is None:
         option = "--toggle" if patch is None else "--patch"
         raise RefusedConfiguration(f"{option} needs --threshold: the running requests up to which it speculates")
+    if not wanted:
+        return None
+    strategy = strategy or strategy_of(patch or UNCHANGED)
+    given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
     try:
-        return Toggle(**{k: v for k, v in given.items() if v is not None}) if wanted else None
+        return Toggle(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         raise RefusedConfiguration(f"toggle: {first_problem(error)}") from None
 
