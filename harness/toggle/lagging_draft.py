@@ -4,10 +4,12 @@ Plain steps keep what the extend reads (`Kept`). A request whose ring is full is
 the batch along with it: at most one such extend in as many plain steps as a ring has places.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from sglang.srt.layers.moe.utils import speculative_moe_a2a_backend_context, speculative_moe_backend_context
+from sglang.srt.managers.schedule_batch import Req
 from sglang.srt.model_executor.forward_batch_info import (
     CaptureHiddenMode,
     ForwardBatch,
@@ -16,7 +18,7 @@ from sglang.srt.model_executor.forward_batch_info import (
 )
 from sglang.srt.speculative.eagle_info import EagleDraftInput
 
-from harness.toggle.drafted import caught_up, drafted_len, fall_behind
+from harness.toggle.drafted import DRAFTED, caught_up, drafted_len, fall_behind
 from harness.toggle.kept import Kept
 from harness.toggle.plain_draft import Proposal, propose
 from harness.toggle.plain_input import PlainDraftInput
@@ -31,6 +33,7 @@ class LaggingDraft:
 
     def __init__(self, runner: Any, topk: int, kept: Kept, most: int) -> None:
         """`runner` is the draft's `ModelRunner`; `most` the tokens of one extend, as many as a prefill may have."""
+        _check_hooked()
         self._runner, self._topk, self._most = runner, topk, most
         self.backend, self.kept = runner.attn_backend, kept
         self._nothing = _no_proposal(runner, topk)
@@ -117,6 +120,13 @@ class LaggingDraft:
             ),
             capture_hidden_mode=CaptureHiddenMode.LAST,
         )
+
+
+def _check_hooked() -> None:
+    """SGLang logs a hook that it can't apply, and goes on: without this one lagging KV would be cached."""
+    lagging = SimpleNamespace(kv_committed_len=2, reasoning_tokens=0, **{DRAFTED: 1})
+    if Req._cache_commit_len(lagging) != 1:
+        raise RuntimeError("strategy plain isn't installed: Req._cache_commit_len doesn't heed what was drafted")
 
 
 def _no_proposal(runner: Any, topk: int) -> Proposal:
