@@ -193,7 +193,7 @@ class Search:
         surroundings = environment(plan.device)
         try:
             self.progress.doing = "shrinking"
-            domain_pass(shortest, run, self._shrinks_until(), self._watch)
+            domain_pass(shortest, run, self._shrinks_until(), self._watch, plan.threads)
             assert shortest.ran is not None
             self.progress.doing = "running it again from cold"
             colds = confirmations(shortest.ran, engines.nursery, plan.threads, stopped)
