@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from harness.configuration import EngineConfig, ModelPair, Toggle, Worker
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
-from harness.patches import patch_beside
+from harness.patches.beside import patch_beside
 from harness.program import Program, first_problem
 
 
@@ -57,7 +57,13 @@ ChecksOption = Annotated[str, typer.Option(metavar="I1,I2,...|all", help="Famili
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
 ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm.")]
-PatchOption = Annotated[str | None, option("A built-in patch in the fixed toggle's place, e.g. attempt-1.")]
+PatchOption = Annotated[
+    list[str] | None,
+    option("Under test [warm]: a name such as attempt-1, a diff, a plugin or a checkout; repeat it to stack."),
+]
+ThresholdSettingOption = Annotated[
+    str, typer.Option(metavar="env:N|argument:N", help="How a patch of SGLang itself is told the threshold.")
+]
 ThresholdOption = Annotated[int | None, option("Running requests up to which the toggle speculates.")]
 HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
 
@@ -85,15 +91,15 @@ def pair_of(target: Path | None, draft: Path | None) -> ModelPair | None:
 
 
 def toggle_of(
-    strategy: str | None, threshold: int | None, hysteresis: int | None, patch: str | None = None
+    strategy: str | None, threshold: int | None, hysteresis: int | None, patch: list[str] | None = None
 ) -> Toggle | None:
     """The toggle of the options given; raises RefusedConfiguration naming what is missing or doesn't fit."""
     given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
-    wanted = strategy is not None or patch is not None
+    wanted = strategy is not None or bool(patch)
     if not wanted and (threshold, hysteresis) != (None, None):
         raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm")
     if wanted and threshold is None:
-        option = "--toggle" if patch is None else "--patch"
+        option = "--patch" if patch else "--toggle"
         raise RefusedConfiguration(f"{option} needs --threshold: the running requests up to which it speculates")
     try:
         return Toggle(**{k: v for k, v in given.items() if v is not None}) if wanted else None

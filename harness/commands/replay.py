@@ -11,7 +11,7 @@ from harness.commands import children, options
 from harness.commands.options import DeviceChoice
 from harness.engine.device import Device
 from harness.errors import UsageError
-from harness.isolation.nursery import Nursery
+from harness.isolation.nursery import Nurseries
 from harness.outcome import Outcome
 
 AS_RECORDED, CHANGED = 0, 1
@@ -43,9 +43,9 @@ def command(
             console.print(f"[yellow]{case.name}[/yellow]: nothing is recorded for {resolved}", soft_wrap=True)
     gpus = children.identifiers(resolved)
     results = []
-    with Nursery(resolved, gpus[0]) as nursery:
+    with Nurseries(resolved, gpus[0]) as nurseries:
         at_once = children.at_once(workers, resolved, 1)
-        for (folder, case), seen in children.side_by_side(lambda one: replay(one[1], nursery), due, at_once):
+        for (folder, case), seen in children.side_by_side(lambda one: replay(one[1], nurseries), due, at_once):
             if record:
                 _record(folder, case.expected, resolved, seen)
             results.append(record or _as_recorded(case, resolved, seen, console))

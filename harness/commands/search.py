@@ -10,12 +10,14 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from harness import patches
 from harness.commands import children, options
 from harness.commands.options import DeviceChoice
-from harness.configuration import Worker
+from harness.configuration import DEFAULT_SETTING, Worker
 from harness.errors import UsageError
 from harness.isolation.child import Limits
+from harness.patches.given import patch_of
+from harness.patches.stack import UNCHANGED, Patch, title
+from harness.patches.workers import written_for
 from harness.report import summary
 from harness.search.finding import Finding
 from harness.search.progress import Progress
@@ -28,9 +30,8 @@ OUTPUT = Path("findings")
 
 
 def command(
-    patch: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Under test: warm, attempt-1, fault-01 ..., or a patch.py.")
-    ] = patches.UNCHANGED,
+    patch: options.PatchOption = None,
+    threshold_setting: options.ThresholdSettingOption = DEFAULT_SETTING,
     examples: Annotated[int | None, options.option(f"Programs to try [{EXAMPLES}].", min=1)] = None,
     minutes: Annotated[float | None, options.option("Or the time to search for.", min=0.01)] = None,
     workers: options.WorkersOption = "auto",
@@ -51,7 +52,7 @@ def command(
     """
     if examples is not None and minutes is not None:
         raise UsageError("--examples or --minutes, not both")
-    patches.file_of(patch)
+    tested = patch_of(patch or [UNCHANGED])
     resolved = device.resolve()
     resolved.check()
     _check_writable(output)
@@ -59,7 +60,7 @@ def command(
     from harness.search.grid import grid
     from harness.search.search import Plan, Search
 
-    configs = grid(resolved, _worker_of(patch, worker), patch)
+    configs = grid(resolved, _worker_of(tested, worker), tested, threshold_setting)
     gpus = children.identifiers(resolved)
     plan = Plan(
         grid=configs,
@@ -75,7 +76,7 @@ def command(
     )
     console = Console(highlight=False)
     console.print(
-        f"patch {patch} on {resolved}: {len(configs)} configurations, {plan.threads} programs at once, "
+        f"patch {title(tested)} on {resolved}: {len(configs)} configurations, {plan.threads} programs at once, "
         f"--seed {plan.seed}",
         soft_wrap=True,
     )
@@ -86,14 +87,14 @@ def command(
     return _conclude(search.progress, finding, search.interrupted, output, console)
 
 
-def _worker_of(patch: str, wanted: Worker | None) -> Worker | None:
+def _worker_of(patch: Patch, wanted: Worker | None) -> Worker | None:
     """The worker to search; None for each that the patch is for."""
-    written_for = patches.written_for(patch)
+    only = written_for(patch)
     if wanted is Worker.NONE:
         raise UsageError("--worker none: there is no speculation to switch; give v1 or v2")
-    if written_for is not None and wanted not in (None, written_for):
-        raise UsageError(f"--worker {wanted}: patch {patch} is written for {written_for}")
-    return wanted or written_for
+    if only is not None and wanted not in (None, only):
+        raise UsageError(f"--worker {wanted}: patch {title(patch)} is written for {only}")
+    return wanted or only
 
 
 def _check_writable(output: Path) -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.checks import Checks
+from harness.configuration import EngineConfig
 from harness.engine.device import Device
-from harness.engine.engine import Engine
+from harness.engine.engine import Engine, import_release
 from harness.errors import UsageError
 from harness.isolation.journal import Journal, last
 from harness.isolation.messages import Boot, Booted, BootFailed, Refused, Run
@@ -34,10 +35,13 @@ POISONED = "CUDA error"
 FIRST_TO_BE_KILLED = "1000"
 
 
-def serve(connection: Connection, folder: Path, device: Device, environment: dict[str, str]) -> None:
-    """Answer the parent's messages until it hangs up."""
+def serve(
+    connection: Connection, folder: Path, device: Device, sources: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    """Answer the parent's messages until it hangs up; a child that waits for the first imports SGLang meanwhile."""
     _settle(folder)
     os.environ.update(environment)
+    make_ready(device, sources)
     server = _Server(folder / JOURNAL, device)
     while True:
         try:
@@ -48,6 +52,15 @@ def serve(connection: Connection, folder: Path, device: Device, environment: dic
         if server.poisoned:
             break
     os._exit(0)  # a poisoned GPU, or a thread that doesn't end, mustn't hold it up
+
+
+def make_ready(device: Device, sources: tuple[str, ...]) -> None:
+    """Import SGLang as far as any engine needs it.
+
+    What a patch of SGLang raises meanwhile isn't lost: the first boot meets it again and answers with it.
+    """
+    with suppress(Exception):
+        import_release(device, sources).import_models(EngineConfig())
 
 
 def _settle(folder: Path) -> None:

@@ -10,8 +10,9 @@ from functools import cache, lru_cache
 from itertools import chain, combinations, product, zip_longest
 from typing import Any
 
-from harness.configuration import EngineConfig, Toggle, Worker
+from harness.configuration import DEFAULT_SETTING, EngineConfig, Toggle, Worker
 from harness.engine.device import Device
+from harness.patches.stack import UNCHANGED, Patch
 
 Row = dict[str, Any]
 """A value for each dimension, or for some of them."""
@@ -54,13 +55,16 @@ ORDINARY: tuple[Row, ...] = ({}, {"topk": 1, "graphs": (2, 4), "threshold": 3, "
 
 
 @lru_cache
-def grid(device: Device, worker: Worker | None = None, patch: str = "warm") -> tuple[EngineConfig, ...]:
+def grid(
+    device: Device, worker: Worker | None = None, patch: Patch = UNCHANGED, threshold_setting: str = DEFAULT_SETTING
+) -> tuple[EngineConfig, ...]:
     """The configurations for a device, in the order in which they are searched; of one worker only if asked."""
     if worker is None:
-        turns = zip_longest(grid(device, Worker.V1, patch), grid(device, Worker.V2, patch))
+        turns = zip_longest(*(grid(device, each, patch, threshold_setting) for each in (Worker.V1, Worker.V2)))
         return tuple(config for config in chain.from_iterable(turns) if config is not None)
     dimensions = {"backend": BACKENDS[device], "topk": TOPK[worker], **BOTH}
-    return tuple(dict.fromkeys(_configuration(worker, row, patch) for row in _covering(dimensions)))
+    rows = _covering(dimensions)
+    return tuple(dict.fromkeys(_configuration(worker, row, patch, threshold_setting) for row in rows))
 
 
 def _covering(dimensions: Dimensions) -> Iterator[Row]:
@@ -145,7 +149,7 @@ def _accepted(
     return hysteresis < threshold and (pool == "ample" or threshold < MANY)
 
 
-def _configuration(worker: Worker, row: Row, patch: str) -> EngineConfig:
+def _configuration(worker: Worker, row: Row, patch: Patch, threshold_setting: str) -> EngineConfig:
     threshold, graphs = row["threshold"], row["graphs"]
     chunk = {None: None, "small": max(CHUNK, row["page_size"]), "draft": row["steps"] + 1}[row["chunks"]]
     config = EngineConfig(
@@ -162,6 +166,7 @@ def _configuration(worker: Worker, row: Row, patch: str) -> EngineConfig:
         radix_cache=row["radix_cache"],
         toggle=Toggle(threshold=threshold, hysteresis=row["hysteresis"]),
         patch=patch,
+        threshold_setting=threshold_setting,
     )
     return config.model_copy(update={"kv_tokens": _tight(config)}) if row["pool"] == "tight" else config
 

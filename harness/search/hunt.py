@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from harness.engine.device import Device
 from harness.outcome import Outcome
-from harness.patches import written_for
+from harness.patches.workers import written_for
 from harness.program import Program
 from harness.search.grid import grid
 from harness.search.search import Plan, Search

@@ -17,6 +17,7 @@ from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
+from harness.patches.stack import sources
 from harness.program import Program
 from harness.search import known
 from harness.search.confirm import confirmations, variants
@@ -75,7 +76,8 @@ class Search:
         """
         plan = self.plan
         each = -(-plan.threads // len(plan.gpus))
-        nurseries = [Nursery(plan.device, gpu, plan.limits) for gpu in plan.gpus]
+        changes = sources(plan.grid[0].patch)
+        nurseries = [Nursery(plan.device, gpu, plan.limits, changes) for gpu in plan.gpus]
         pools = [Engines(nursery, each + 2) for nursery in nurseries]
         threads = [
             threading.Thread(target=self._work, args=(pools[number % len(pools)],), name=f"search {number}")

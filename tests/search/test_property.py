@@ -9,7 +9,7 @@ import pytest
 
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
-from harness.patches import written_for
+from harness.patches.workers import written_for
 from harness.pytesting.plugin import device_of
 from harness.report import reproducer
 from harness.search import known
