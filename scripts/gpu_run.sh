@@ -88,5 +88,5 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
     answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine tests/serving tests/cases} --device cuda -n "${WORKERS:-8}" ;;
   esac
 done
-[ -n "${SKIP_CACHES:-}" ] || (cd "$HOME" && tar -c "${caches[@]}" 2>/dev/null | xz -T 0 -3 >"$out/caches.tar.xz")
+[ -n "${SKIP_CACHES:-}" ] || (cd "$HOME" && tar -c "${caches[@]}" 2>/dev/null | xz -T 0 -7 >"$out/caches.tar.xz")
 ls -l "$out"
