@@ -1,17 +1,15 @@
 """`toggle-harness search`: random programs until one fails, and the shortest that does."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from random import SystemRandom
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.live import Live
 
 from harness.commands import children, options
 from harness.commands.options import DeviceChoice
+from harness.commands.watching import Watching
 from harness.configuration import DEFAULT_SETTING, Worker
 from harness.errors import UsageError
 from harness.isolation.child import Limits
@@ -24,8 +22,6 @@ from harness.search.progress import Progress
 
 NOTHING, FOUND, UNPROVEN, INTERRUPTED = 0, 1, 3, 130
 EXAMPLES = 200
-SAY_EVERY_SECONDS = 10.0
-"""Where the progress isn't a terminal's last line."""
 OUTPUT = Path("findings")
 
 
@@ -81,7 +77,8 @@ def command(
         soft_wrap=True,
     )
     search = Search(plan)
-    finding = _watched(search.run, Console(stderr=True, highlight=False))
+    with Watching(Console(stderr=True, highlight=False)) as watching:
+        finding = search.run(watching.show)
     if finding is not None and search.error is not None:
         console.print(f"[red]cut short[/red]: {search.error}", soft_wrap=True)
     return _conclude(search.progress, finding, search.interrupted, output, console)
@@ -105,22 +102,6 @@ def _check_writable(output: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror}") from None
-
-
-def _watched(run: Callable[[Callable[[Progress], None]], Finding | None], console: Console) -> Finding | None:
-    """Run, with a line that is kept up to date on a terminal, and one now and then elsewhere."""
-    if console.is_terminal:
-        with Live(console=console, refresh_per_second=4, transient=True) as live:
-            return run(lambda progress: live.update(summary.line(progress)))
-    said = time.monotonic()
-
-    def say(progress: Progress) -> None:
-        nonlocal said
-        if time.monotonic() - said > SAY_EVERY_SECONDS:
-            said = time.monotonic()
-            console.print(summary.line(progress), soft_wrap=True)
-
-    return run(say)
 
 
 def _conclude(progress: Progress, finding: Finding | None, interrupted: bool, output: Path, console: Console) -> int:

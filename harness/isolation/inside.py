@@ -15,6 +15,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from harness.checks import Checks
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
@@ -83,6 +85,14 @@ def _end_with_the_parent() -> None:
         os._exit(1)
 
 
+def _device_bytes(device: Device) -> int:
+    if device is not Device.CUDA:
+        return 0
+    import torch  # by now an engine has
+
+    return int(torch.cuda.memory_allocated())
+
+
 class _Server:
     """The engine, and what is asked of it."""
 
@@ -141,10 +151,14 @@ class _Server:
             program=program,
             outcome=outcome,
             until=entry.until if failed and entry is not None else program,
-            trace=trace if failed else Trace(),
+            trace=trace if failed or wanted.keep_trace else Trace(),
             steps=len(trace.steps),
             labels=wanted.summary(program, trace),
             skipped=checks.skipped if checks is not None else Counter(),
+            looked=checks.looked if checks is not None else Counter(),
+            looked_in_part=checks.looked_in_part if checks is not None else Counter(),
+            host_bytes=psutil.Process().memory_info().rss,
+            device_bytes=_device_bytes(self._device),
             engine_seconds=time.perf_counter() - started,
             message=message,
         )

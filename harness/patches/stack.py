@@ -56,6 +56,11 @@ def worker(patch: Patch) -> str | None:
     return next(iter(workers(patch)), None)
 
 
+def without_worker(patch: Patch) -> Patch:
+    """The same SGLang, with nothing of this project's installed in it."""
+    return sources(patch) or UNCHANGED
+
+
 def title(patch: Patch) -> str:
     """The patch in a few words."""
     return " + ".join(entries(patch))
