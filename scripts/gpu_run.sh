@@ -74,7 +74,7 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
       TAIL=40 part detect "${DETECT_S:-500}" python3 -m harness.cli detect --device cuda --write "$out/detection.md"
       ;;
     replay) # what happens on a GPU is written into the cases, and comes back with OUT
-      TAIL=70 part replay "${REPLAY_S:-300}" python3 -m harness.cli replay --all --record --device cuda
+      TAIL=70 part replay "${REPLAY_S:-300}" python3 -m harness.cli replay ${REPLAY:---all} --record --device cuda
       tar -cf "$out/expected.tar" $(find cases -name expected.json)
       ;;
     cold) TAIL=4 part cold "${COLD_S:-200}" python3 -m harness.cli replay --device cuda --times 20 ${COLD:-cases/attempt-3} ;;

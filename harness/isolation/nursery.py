@@ -60,6 +60,11 @@ class Nursery:
     ) -> None:
         self.close()
 
+    @property
+    def forks(self) -> bool:
+        """Whether children come from a template, and so begin with SGLang imported."""
+        return self._context.get_start_method() == "forkserver"
+
     def take(self, environment: dict[str, str] | None = None) -> Child:
         """A child that has run nothing; with an environment of its own, one that is started for it."""
         if environment:
