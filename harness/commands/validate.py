@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +18,11 @@ from harness.commands.options import DeviceChoice
 from harness.commands.watching import Watching
 from harness.configuration import DEFAULT_SETTING, Worker
 from harness.engine.device import Device
-from harness.errors import UsageError
+from harness.errors import BrokenPatch, UsageError
 from harness.isolation.gpus import VISIBLE
 from harness.patches.given import patch_of
-from harness.patches.stack import title
+from harness.patches.overlay import copy_for
+from harness.patches.stack import sources, title
 from harness.patches.workers import written_for
 from harness.validation.plan import Plan
 from harness.validation.profile import Profile
@@ -73,6 +75,8 @@ def command(
         gpus,
         workers,
     )
+    with suppress(BrokenPatch):  # that is a finding, for the report
+        copy_for(sources(plan.patch))
     return _validate(plan, resume, Console(highlight=False))
 
 

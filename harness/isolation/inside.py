@@ -43,8 +43,7 @@ def serve(
     """Answer the parent's messages until it hangs up; a child that waits for the first imports SGLang meanwhile."""
     _settle(folder)
     os.environ.update(environment)
-    make_ready(device, sources)
-    server = _Server(folder / JOURNAL, device)
+    server = _Server(folder / JOURNAL, device, make_ready(device, sources))
     while True:
         try:
             message = connection.recv()
@@ -56,13 +55,19 @@ def serve(
     os._exit(0)  # a poisoned GPU, or a thread that doesn't end, mustn't hold it up
 
 
-def make_ready(device: Device, sources: tuple[str, ...]) -> None:
-    """Import SGLang as far as any engine needs it.
+_not_importable: Exception | None = None
+"""Why this process, or the template that it was forked from, has no SGLang: what a patch of it raised."""
 
-    What a patch of SGLang raises meanwhile isn't lost: the first boot meets it again and answers with it.
-    """
-    with suppress(Exception):
-        import_release(device, sources).import_models(EngineConfig())
+
+def make_ready(device: Device, sources: tuple[str, ...]) -> Exception | None:
+    """Import SGLang as far as any engine needs it; returns why it can't be, for who asks for an engine."""
+    global _not_importable
+    if _not_importable is None:
+        try:
+            import_release(device, sources).import_models(EngineConfig())
+        except Exception as error:
+            _not_importable = error
+    return _not_importable
 
 
 def _settle(folder: Path) -> None:
@@ -96,10 +101,11 @@ def _device_bytes(device: Device) -> int:
 class _Server:
     """The engine, and what is asked of it."""
 
-    def __init__(self, journal: Path, device: Device) -> None:
+    def __init__(self, journal: Path, device: Device, not_importable: Exception | None) -> None:
         self._path = journal
         self._journal = Journal(journal)
         self._device = device
+        self._not_importable = not_importable
         self._engine: Engine | None = None
         self.poisoned = False
 
@@ -119,6 +125,8 @@ class _Server:
         started = time.perf_counter()
         self._close()
         try:
+            if self._not_importable is not None:
+                raise self._not_importable
             self._engine = Engine(wanted.config, self._device)
         except UsageError:
             raise

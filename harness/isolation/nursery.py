@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Self
@@ -108,11 +109,21 @@ class Nursery:
         except OSError as error:
             raise UsageError(f"no folder for a journal: {error.strerror}: free some space, or set TMPDIR") from None
         arguments = (theirs, folder, self.device, self.sources, self._environment | environment)
-        process = self._context.Process(target=serve, args=arguments, daemon=True)  # type: ignore[attr-defined]
-        with self._lock, _unsaid(), _without_main():
-            process.start()
+        try:
+            process = self._process(arguments)
+        except EOFError:  # a patch of SGLang has ended the template: a child of its own can tell how
+            self._context = get_context("spawn")
+            process = self._process(arguments)
         theirs.close()
         return Child(process, ours, folder, self._limits)
+
+    def _process(self, arguments: tuple[object, ...]) -> BaseProcess:
+        process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]
+            target=serve, args=arguments, daemon=True
+        )
+        with self._lock, _unsaid(), _without_main():
+            process.start()
+        return process
 
 
 class Nurseries:

@@ -15,12 +15,8 @@ from harness.isolation.nursery import TEMPLATE_SOURCES
 PATIENCE_SECONDS = 120
 
 
-class _TooLong(Exception):
-    """The import doesn't return."""
-
-
 def _give_up(*_: object) -> None:
-    raise _TooLong
+    raise TimeoutError(f"importing SGLang didn't return within {PATIENCE_SECONDS} s")
 
 
 signal.signal(signal.SIGALRM, _give_up)

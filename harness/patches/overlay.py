@@ -30,17 +30,23 @@ def enter(sources: tuple[str, ...]) -> None:
     if _entered is not None or (sources and PACKAGE in sys.modules):
         now = ", ".join(_entered or ()) or "as it is installed"
         raise UsageError(f"this process runs SGLang {now}; {', '.join(sources) or 'another'} needs one of its own")
-    diffs = [read(Path(entry)) for entry in sources if is_diff(entry)]
-    if diffs:
-        sys.path.insert(0, str(copy_with(diffs)))
+    folder = copy_for(sources)
+    if folder is not None:
+        sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
     _entered = sources
+
+
+def copy_for(sources: tuple[str, ...]) -> Path | None:
+    """The folder to import SGLang from with these sources, None where it is the installed; raises as `copy_with`."""
+    diffs = [read(Path(entry)) for entry in sources if is_diff(entry)]
+    return copy_with(diffs) if diffs else None
 
 
 def copy_with(diffs: Sequence[Diff]) -> Path:
     """The folder to import the patched SGLang from; made once for the same diffs and the same SGLang, then kept.
 
-    Raises UsageError where a diff doesn't apply, the patched source has a syntax error, or the cache can't be written.
+    Raises UsageError where a diff doesn't apply or the cache can't be written, BrokenPatch for a syntax error.
     """
     installed = installed_package()
     place = cache() / "patched" / _key(installed, diffs)

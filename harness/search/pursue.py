@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
 
 from harness.errors import UsageError
 from harness.isolation.child import Interrupted
@@ -41,9 +40,8 @@ class Pursuit:
         error: UsageError | None = None
         surroundings = environment(nursery.device)
         try:
-            if monotonic() < until:
-                self.progress.doing = "shrinking"
-                domain_pass(shortest, self._run, until, self._watch, self.at_once)
+            self.progress.doing = "shrinking"
+            domain_pass(shortest, self._run, until, self._watch, self.at_once)
             assert shortest.ran is not None
             self.progress.doing = "running it again from cold"
             colds = confirmations(shortest.ran, nursery, self.at_once, self.stopped)

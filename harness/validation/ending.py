@@ -30,11 +30,11 @@ class Ending:
 
     def failed(self, ran: Ran, what: str) -> Stage:
         """A run failed: make it shorter, and write it down."""
-        return self.found(self._lab.pursue(ran), what)
+        return self.found(self._lab.pursue(ran), f"{what}: {facts.in_full(ran.outcome)}")
 
-    def found(self, finding: Finding, what: str) -> Stage:
+    def found(self, finding: Finding, said: str) -> Stage:
         """A failure that is as short as it gets."""
-        stage = self._stage(Status.FAILED, f"{what}: {facts.in_full(finding.ran.outcome)}", ())
+        stage = self._stage(Status.FAILED, said, ())
         return stage.model_copy(update={"failure": self._kept(finding)})
 
     def wrong(self, said: str, *figures: tuple[str, str]) -> Stage:

@@ -15,6 +15,7 @@ from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
 from harness.patches.stack import sources
 from harness.program import Program
+from harness.search.environment import environment
 from harness.search.finding import Finding
 from harness.search.labels import labels
 from harness.search.progress import Progress
@@ -98,12 +99,14 @@ class Lab:
                     future.cancel()
 
     def pursue(self, ran: Ran) -> Finding:
-        """Shrink a failure and run it again from cold."""
+        """Shrink a failure and run it again from cold; of a scheduler that doesn't start there is nothing to shrink."""
+        if ran.outcome.step is None:
+            surroundings = environment(self.plan.device).result()
+            return Finding(ran, ran.program, self.plan.device, self.plan.seed, [], [], surroundings)
         shortest = Shortest()
         shortest.take(ran)
         pursue = Pursuit(self._pools[0], self.plan.seed, self.plan.at_once, self._stop.is_set, self.progress)
-        # A scheduler that doesn't start has no shorter program.
-        until = monotonic() + self.plan.profile.budget.shrink if ran.outcome.step is not None else 0.0
+        until = monotonic() + self.plan.profile.budget.shrink
         finding: list[Finding] = []
         thread = threading.Thread(target=lambda: finding.append(pursue(shortest, until)[0]))
         thread.start()

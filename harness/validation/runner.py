@@ -10,11 +10,11 @@ from harness.validation.lab import Lab
 from harness.validation.plan import Plan
 from harness.validation.record import Record
 from harness.validation.stage import Stage, Status
-from harness.validation.verdict import BY_PROFILE
+from harness.validation.verdict import BY_PROFILE, EARLIER
 
 LEAST_SEARCH_SECONDS = 10.0
 NO_GPU = "no GPU was found, and one was asked for: see `toggle-harness doctor`"
-INTERRUPTED, EARLIER = "interrupted", "an earlier stage didn't pass"
+INTERRUPTED = "interrupted"
 
 
 def validate(plan: Plan, record: Record, watch: Callable[[Progress], None]) -> Iterator[Stage]:

@@ -1,5 +1,6 @@
 """The stage of the search: random programs over the configuration grid, for the time that is left."""
 
+from harness.report import facts
 from harness.search.grid import grid
 from harness.search.search import Plan as SearchPlan
 from harness.search.search import Search
@@ -31,7 +32,7 @@ def searched(lab: Lab, seconds: float) -> Stage:
     finding = search.run(lab.watch, lab.pools)
     coverage = coverage_of(search.progress)
     if finding is not None:
-        stage = ending.found(finding, "a random program")
+        stage = ending.found(finding, f"a random program, shrunk: {facts.in_full(finding.ran.outcome)}")
     elif search.interrupted:
         raise KeyboardInterrupt
     elif not search.progress.crossing:

@@ -1,7 +1,10 @@
 """The first stages: the patched SGLang starts, and survives the story's sequence."""
 
 from harness.configuration import Worker
+from harness.errors import BrokenPatch
 from harness.isolation.ran import Ran
+from harness.patches.overlay import copy_for
+from harness.patches.stack import sources
 from harness.program import Program
 from harness.validation.ending import Ending
 from harness.validation.lab import Lab
@@ -13,6 +16,10 @@ STARTS, MAIN_JOB = "applies and starts", "main job"
 def starts(lab: Lab) -> Stage:
     """Boot an engine for each worker; those that SGLang refuses are left out from here on."""
     ending = Ending(lab, STARTS)
+    try:
+        copy_for(sources(lab.plan.patch))
+    except BrokenPatch as error:
+        return ending.wrong(str(error))
     programs = [Program(config=lab.plan.config(worker)) for worker in lab.workers]
     ran = list(lab.side_by_side(lab.run, programs, until=float("inf")))
     broken = next((one for one in ran if one is not None and one.outcome.kind != "passes"), None)

@@ -23,6 +23,7 @@ class Verdict(StrEnum):
 
 BY_PROFILE = "not part of this profile"
 """What a stage says that a person chose to leave out: the only thing left out that a safe patch may have."""
+EARLIER = "an earlier stage didn't pass"
 
 
 def total(stages: Sequence[Stage]) -> Coverage:
@@ -41,7 +42,7 @@ def judge(stages: Sequence[Stage], most_skipped: float) -> tuple[Verdict, list[s
 
 def _not_run(stages: Sequence[Stage]) -> list[str]:
     unproven = [stage for stage in stages if stage.status is Status.UNPROVEN]
-    left_out = [stage for stage in stages if stage.status is Status.LEFT_OUT and stage.said != BY_PROFILE]
+    left_out = [s for s in stages if s.status is Status.LEFT_OUT and s.said not in (BY_PROFILE, EARLIER)]
     return [f"{stage.name}: {stage.said}" for stage in (*unproven, *left_out)]
 
 

@@ -16,7 +16,8 @@ from harness.validation.plan import Plan
 from harness.validation.stage import Coverage, Stage, Status
 from harness.validation.verdict import Verdict, judge, total
 
-ON = {Device.CPU: "on the emulated device (CPU): what only a GPU shows isn't covered", Device.CUDA: "on a GPU"}
+ON = {Device.CPU: "on the emulated device (CPU)", Device.CUDA: "on a GPU"}
+NO_GPU = "; what only a GPU shows isn't covered"
 
 
 class PatchFile(Value):
@@ -80,10 +81,11 @@ class Report(Value):
     @property
     def headline(self) -> str:
         """The verdict in one line, with how far it reaches."""
-        left_out = [stage.name for stage in self.stages if stage.status is Status.LEFT_OUT]
+        safe = self.verdict is Verdict.SAFE
+        left_out = [stage.name for stage in self.stages if safe and stage.status is Status.LEFT_OUT]
         where = ON[Device(self.device)]
         scope = f"profile {self.profile}" + (f", without {', '.join(left_out)}" if left_out else "")
-        return f"{self.patch} is {self.verdict} {where} ({scope})"
+        return f"{self.patch} is {self.verdict} {where} ({scope}){NO_GPU if safe and self.device == Device.CPU else ''}"
 
 
 def _kept(name: str, text: str) -> PatchFile:
