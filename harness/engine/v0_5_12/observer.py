@@ -32,6 +32,8 @@ class Observer:
         self._compared: set[tuple[str, int]] = set()
         self._last_mode = ""
         self._without_draft: set[int] = set()
+        self._lacking: dict[tuple[int, int], bool] = {}
+        """By request and its retractions: whether it got such slots from the radix cache, or at a chunk's end."""
         self._verified: dict[int, list[int]] = {}
         self._read: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
@@ -141,7 +143,7 @@ class Observer:
                 streamed={number: request.output for number, request in traced.items()},
                 read=dict(zip(step.requests, read, strict=False)),
                 ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
-                without_draft=set() if step.accepted is None else self._with_slots_without_draft(holding),
+                without_draft=set() if step.accepted is None else self._with_slots_without_draft(step, holding),
             )
         )
 
@@ -177,16 +179,18 @@ class Observer:
             prefilled=not self._prefilling[number] and request.is_chunked == 0 and bool(request.output_ids),
         )
 
-    def _with_slots_without_draft(self, requests: list[Any]) -> set[int]:
-        if not self._without_draft or not requests:
-            return set()
+    def _with_slots_without_draft(self, step: TraceStep, holding: list[Any]) -> set[int]:
+        """Of a spec step's requests, those that hold such slots: from a prefill, so that one look at each is enough."""
+        decoding = {number: request for request in holding if (number := number_of(request.rid)) in step.requests}
+        prefills = {number: (number, request.retraction_count) for number, request in decoding.items()}
+        new = {number: request for number, request in decoding.items() if prefills[number] not in self._lacking}
         table = self._scheduler.req_to_token_pool.req_to_token
-        slots = on_host(*(table[request.req_pool_idx, : request.kv_committed_len] for request in requests))
-        return {
-            number_of(request.rid)
-            for request, mine in zip(requests, slots, strict=True)
-            if not self._without_draft.isdisjoint(mine)
-        }
+        looked_at = new if self._without_draft else {}
+        slots = on_host(*(table[one.req_pool_idx, : one.kv_committed_len] for one in looked_at.values()))
+        self._lacking |= dict.fromkeys((prefills[number] for number in new), False)
+        for number, mine in zip(looked_at, slots, strict=True):
+            self._lacking[prefills[number]] = not self._without_draft.isdisjoint(mine)
+        return {number for number, prefill in prefills.items() if self._lacking[prefill]}
 
     def _memory(self) -> Memory:
         scheduler = self._scheduler
