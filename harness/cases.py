@@ -12,9 +12,11 @@ from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.errors import MalformedProgram, UsageError
 from harness.isolation.messages import Run
-from harness.isolation.nursery import Nursery
+from harness.isolation.nursery import Nurseries
 from harness.outcome import Outcome, outcome_of
-from harness.patches import CASES, patch_beside
+from harness.patches.beside import patch_beside
+from harness.patches.stack import sources
+from harness.patches.workers import CASES
 from harness.program import Program, first_problem
 
 PROGRAM, EXPECTED, README = "program.json", "expected.json", "README.md"
@@ -67,8 +69,9 @@ def all_folders(root: Path = CASES) -> list[Path]:
     return sorted(file.parent for file in root.rglob(EXPECTED))
 
 
-def replay(case: Case, nursery: Nursery) -> Outcome:
+def replay(case: Case, nurseries: Nurseries) -> Outcome:
     """Run a case in a process of its own; raises RefusedConfiguration where SGLang doesn't start."""
+    nursery = nurseries.of(sources(case.program.config.patch))
     return nursery.run(Run(case.program, excuse_sglang=case.expected.excuse_sglang)).outcome
 
 

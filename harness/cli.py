@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
-from harness.commands import bench, detect, doctor, replay, run, search, serve
+from harness.commands import bench, detect, doctor, replay, run, search, serve, validate
 from harness.errors import UsageError
 
 USAGE = 2
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("run")(run.command)
 app.command("replay")(replay.command)
 app.command("search")(search.command)
+app.command("validate")(validate.command)
 app.command("detect")(detect.command)
 app.command("serve")(serve.command)
 app.command("doctor")(doctor.command)

@@ -6,6 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 
+from harness.patches.stack import UNCHANGED, Patch, title, worker, workers
+
 
 class Value(BaseModel):
     """An immutable value whose `repr` is valid Python, without the fields that have their default."""
@@ -78,6 +80,8 @@ class Toggle(Value):
         return self
 
 
+DEFAULT_SETTING = "env:SGLANG_SPECULATION_THRESHOLD"
+"""How a patch of SGLang is told the threshold, unless said otherwise."""
 CAPTURED_SIZES = (1, 2, 4, 8, 16)
 """Batch sizes, in requests, whose graphs are captured by default, as far as that many requests may run."""
 
@@ -88,8 +92,9 @@ class EngineConfig(Value):
     `draft_tokens` (nodes of the verified tree, its root included) defaults to `steps + 1` at topk 1, else to
     `4 * topk` or what the tree holds; with worker none it, `steps` and `topk` don't matter. `graphs` names the batch
     sizes to capture, in requests; an empty tuple turns CUDA graphs off. `chunked_prefill_size` (tokens) None turns
-    chunking off. `patch` names what is installed in the fixed toggle's place (`harness.patches`); `warm` is the toggle
-    itself.
+    chunking off. `patch` is what is under test (`harness.patches.stack`); `warm` is the fixed toggle. Where SGLang
+    itself is patched and no worker is named, `threshold_setting` is how it learns the threshold: `env:NAME` a variable,
+    set while a scheduler starts, or `argument:NAME` a field of `ServerArgs`.
     """
 
     worker: Worker = Worker.V1
@@ -109,7 +114,8 @@ class EngineConfig(Value):
     random_seed: int = 1234
     models: ModelPair | None = None
     toggle: Toggle | None = None
-    patch: str = "warm"
+    patch: Patch = UNCHANGED
+    threshold_setting: str = Field(default=DEFAULT_SETTING, pattern=r"^(env|argument):[A-Za-z_]\w*$")
 
     @model_validator(mode="before")
     @classmethod
@@ -127,8 +133,10 @@ class EngineConfig(Value):
     def _consistent(self) -> Self:
         if self.toggle is not None and not self.speculative:
             raise ValueError("a toggle needs speculation to switch: use worker v1 or v2, or leave the toggle out")
-        if self.toggle is None and self.patch != "warm":
-            raise ValueError(f"patch {self.patch} replaces a toggle: give it a toggle with a threshold")
+        if len(workers(self.patch)) > 1:
+            raise ValueError(f"patch {title(self.patch)} names more than one worker: leave one of them")
+        if self.toggle is None and worker(self.patch) not in (None, UNCHANGED):
+            raise ValueError(f"patch {title(self.patch)} replaces a toggle: give it a toggle with a threshold")
         if self.worker is Worker.V1 and self.overlap:
             raise ValueError("worker v1 has no overlap scheduling: set overlap=False, or use worker v2")
         if self.worker is Worker.V2 and not self.overlap:

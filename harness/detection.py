@@ -10,7 +10,7 @@ from harness.isolation.engines import Engines
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.outcome import Outcome
-from harness.patches import UNCHANGED
+from harness.patches.stack import UNCHANGED, sources
 
 SELECTIONS: tuple[tuple[type[Check], ...], ...] = (FAMILIES, *((family,) for family in FAMILIES), ())
 """All checks, each alone, none."""
@@ -30,8 +30,9 @@ class Detected:
 
 
 def patched_folders() -> list[Path]:
-    """The cases of attempts and seeded faults."""
-    return [folder for folder in all_folders() if load(folder).program.config.patch != UNCHANGED]
+    """The cases of attempts and seeded faults, as patches of the worker."""
+    patches = [(folder, load(folder).program.config.patch) for folder in all_folders()]
+    return [folder for folder, patch in patches if patch != UNCHANGED and not sources(patch)]
 
 
 def detect(case: Case, nursery: Nursery) -> Detected:

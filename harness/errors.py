@@ -5,6 +5,10 @@ class UsageError(Exception):
     """Something that was asked for can't be done as asked; the message is one line."""
 
 
+class BrokenPatch(UsageError):
+    """A patch that applies, but makes no Python."""
+
+
 class MalformedProgram(UsageError):
     """A program that isn't valid JSON, isn't a program, or is of another version."""
 

@@ -31,7 +31,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 [ -n "${SKIP_DOCTOR:-}" ] || TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect serve kernels answers}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect replay cold serve kernels answers}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 \
       --toggle warm --threshold 5 ;;
@@ -73,6 +73,11 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
       cp docs/detection.md "$out"/ 2>/dev/null
       TAIL=40 part detect "${DETECT_S:-500}" python3 -m harness.cli detect --device cuda --write "$out/detection.md"
       ;;
+    replay) # what happens on a GPU is written into the cases, and comes back with OUT
+      TAIL=70 part replay "${REPLAY_S:-300}" python3 -m harness.cli replay ${REPLAY:---all} --record --device cuda
+      tar -cf "$out/expected.tar" $(find cases -name expected.json)
+      ;;
+    cold) TAIL=4 part cold "${COLD_S:-200}" python3 -m harness.cli replay --device cuda --times 20 ${COLD:-cases/attempt-3} ;;
     serve)
       for worker in ${SERVE:-v1 v2}; do
         TAIL=12 part "serve-$worker" 120 python3 -m harness.cli serve --device cuda --worker "$worker" \
@@ -83,5 +88,5 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
     answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine tests/serving tests/cases} --device cuda -n "${WORKERS:-8}" ;;
   esac
 done
-[ -n "${SKIP_CACHES:-}" ] || (cd "$HOME" && tar -c "${caches[@]}" 2>/dev/null | xz -T 0 -3 >"$out/caches.tar.xz")
+[ -n "${SKIP_CACHES:-}" ] || (cd "$HOME" && tar -c "${caches[@]}" 2>/dev/null | xz -T 0 -7 >"$out/caches.tar.xz")
 ls -l "$out"

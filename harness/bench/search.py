@@ -16,6 +16,7 @@ from harness.program import Program
 from harness.search.explore import explore
 from harness.search.labels import labels
 from harness.search.progress import Progress
+from harness.search.sampling import program_of
 from harness.search.shards import Shard
 from harness.search.shrink import Shortest
 
@@ -80,6 +81,7 @@ class _Threads:
         try:
             warm_up = Program.from_batch_sizes(self.config, [1, self.config.max_running_requests, 1])
             engines.run(Run(warm_up, summary=labels))
+            program_of(self.config, number)  # Hypothesis is slow the first time
             self._warm.wait()
             started = perf_counter()
             shortest = Shortest()

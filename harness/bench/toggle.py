@@ -70,23 +70,24 @@ def _sample(config: EngineConfig, device: Device, batch_size: int) -> Sample:
         booted = time.perf_counter() - started
         gc.collect()
         gc.freeze()
-        runs = [_Run(engine, batch_size, tokens) for tokens in (SHORT, LONG)]
-        short, long = (min(run.times()) for run in runs)
+        runs = [Timed(engine, batch_size, tokens) for tokens in (SHORT, LONG)]
+        short, long = (min(run.times(REPEATS)) for run in runs)
         return Sample(boot_s=booted, step_ms=(long - short) / (runs[1].iterations - runs[0].iterations) * 1e3)
 
 
-class _Run:
-    """`batch_size` requests of the same length, together from the first step to the last."""
+class Timed:
+    """`batch_size` requests of the same length, together from the first step to the last, in SGLang's own loop."""
 
     def __init__(self, engine: Engine, batch_size: int, tokens: int) -> None:
         self._engine = engine
         submit = Submit(count=batch_size, max_new_tokens=tokens)
         self._program = Program(config=engine.config, operations=(submit, Drain()))
         self.iterations = len(engine.run(self._program).steps)
+        """Of the loop."""
 
-    def times(self) -> Iterator[float]:
+    def times(self, repeats: int) -> Iterator[float]:
         """Seconds of each repetition, after one that isn't counted."""
-        for repeat in range(REPEATS + 1):
+        for repeat in range(repeats + 1):
             self._engine.reset()
             received = own_loop.script(self._program, self.iterations, self._engine.messages)
             seconds = timed(partial(self._engine.run_bare, received))

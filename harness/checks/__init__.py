@@ -81,6 +81,10 @@ class Checks:
         self._moments = 0
         self.skipped: Counter[tuple[str, str]] = Counter()
         """How often each check could not be evaluated, and why."""
+        self.looked: Counter[str] = Counter()
+        """Moments that each check looked at."""
+        self.looked_in_part: Counter[str] = Counter()
+        """Of these, those in which it left something out."""
 
     @property
     def evaluated(self) -> Counter[str]:
@@ -115,11 +119,15 @@ class Checks:
         self._moments += 1
         violations = []
         for check in self._looking[moment]:
+            self.looked[check.name] += 1
+            in_part = False
             for finding in _all(getattr(check, moment)(seen)):
                 if isinstance(finding, Skipped):
                     self.skipped[check.name, finding.reason] += 1
+                    in_part = True
                 else:
                     violations.append((check.name, finding))
+            self.looked_in_part[check.name] += in_part
         if violations:
             raise CheckFailed(step, violations)
 

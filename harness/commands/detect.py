@@ -15,7 +15,8 @@ from harness.detection import detect, patched_folders
 from harness.engine.device import Device
 from harness.errors import UsageError
 from harness.isolation.nursery import Nursery
-from harness.patches import UNCHANGED, names
+from harness.patches.stack import UNCHANGED
+from harness.patches.workers import names
 from harness.report import detection as page_of
 
 CAUGHT, MISSED = 0, 1

@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from harness.configuration import EngineConfig, ModelPair, Toggle, Worker
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
-from harness.patches import UNCHANGED, patch_beside, strategy_of
+from harness.patches.beside import patch_beside
+from harness.patches.stack import UNCHANGED
+from harness.patches.workers import strategy_of
 from harness.program import Program, first_problem
 
 
@@ -57,7 +59,13 @@ ChecksOption = Annotated[str, typer.Option(metavar="I1,I2,...|all", help="Famili
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
 ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm or plain.")]
-PatchOption = Annotated[str | None, option("A built-in patch in the fixed toggle's place, e.g. attempt-1.")]
+PatchOption = Annotated[
+    list[str] | None,
+    option("Under test [warm]: a name such as attempt-1, a diff, a plugin or a checkout; repeat it to stack."),
+]
+ThresholdSettingOption = Annotated[
+    str, typer.Option(metavar="env:N|argument:N", help="How a patch of SGLang itself is told the threshold.")
+]
 ThresholdOption = Annotated[int | None, option("Running requests up to which the toggle speculates.")]
 HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
 
@@ -85,18 +93,18 @@ def pair_of(target: Path | None, draft: Path | None) -> ModelPair | None:
 
 
 def toggle_of(
-    strategy: str | None, threshold: int | None, hysteresis: int | None, patch: str | None = None
+    strategy: str | None, threshold: int | None, hysteresis: int | None, patch: list[str] | None = None
 ) -> Toggle | None:
     """The toggle of the options given; raises RefusedConfiguration naming what is missing or doesn't fit."""
-    wanted = strategy is not None or patch is not None
+    wanted = strategy is not None or bool(patch)
     if not wanted and (threshold, hysteresis) != (None, None):
         raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm or plain")
     if wanted and threshold is None:
-        option = "--toggle" if patch is None else "--patch"
+        option = "--patch" if patch else "--toggle"
         raise RefusedConfiguration(f"{option} needs --threshold: the running requests up to which it speculates")
     if not wanted:
         return None
-    strategy = strategy or strategy_of(patch or UNCHANGED)
+    strategy = strategy or strategy_of(tuple(patch) if patch else UNCHANGED)
     given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
     try:
         return Toggle(**{name: value for name, value in given.items() if value is not None})

@@ -11,7 +11,7 @@ from harness.commands import children, options
 from harness.commands.options import DeviceChoice
 from harness.engine.device import Device
 from harness.errors import UsageError
-from harness.isolation.nursery import Nursery
+from harness.isolation.nursery import Nurseries
 from harness.outcome import Outcome
 
 AS_RECORDED, CHANGED = 0, 1
@@ -25,6 +25,7 @@ def command(
     device: options.DeviceOption = DeviceChoice.AUTO,
     workers: options.WorkersOption = "auto",
     record: Annotated[bool, typer.Option("--record", help="Write what happens as what must happen.")] = False,
+    times: Annotated[int, typer.Option(min=1, help="Run each so often, in a cold process each time.")] = 1,
 ) -> int:
     """Run cases on the real scheduler with all checks on.
 
@@ -32,24 +33,28 @@ def command(
     """
     if bool(folders) == everything:
         raise UsageError("name the folders of cases, or give --all")
+    if record and times > 1:
+        raise UsageError("--record writes one run: leave out --times")
     resolved = device.resolve()
     chosen = all_folders() if everything else folders or []
     loaded = [(folder, load(folder)) for folder in chosen]
     resolved.check()
     console = Console(highlight=False)
-    due = [(folder, case) for folder, case in loaded if record or case.expected.on(resolved) is not None]
+    due = [one for one in loaded if record or one[1].expected.on(resolved) is not None]
     for _, case in loaded:
         if case.expected.on(resolved) is None and not record:
             console.print(f"[yellow]{case.name}[/yellow]: nothing is recorded for {resolved}", soft_wrap=True)
     gpus = children.identifiers(resolved)
     results = []
-    with Nursery(resolved, gpus[0]) as nursery:
+    with Nurseries(resolved, gpus[0]) as nurseries:
         at_once = children.at_once(workers, resolved, 1)
-        for (folder, case), seen in children.side_by_side(lambda one: replay(one[1], nursery), due, at_once):
+        runs = [one for one in due for _ in range(times)]
+        for (folder, case), seen in children.side_by_side(lambda one: replay(one[1], nurseries), runs, at_once):
             if record:
                 _record(folder, case.expected, resolved, seen)
             results.append(record or _as_recorded(case, resolved, seen, console))
-    console.print(f"{results.count(True)} of {len(loaded)} cases as recorded")
+    what = f"{len(loaded)} cases" if times == 1 else f"{len(loaded) * times} cold runs"
+    console.print(f"{results.count(True)} of {what} as recorded")
     return AS_RECORDED if all(results) else CHANGED
 
 

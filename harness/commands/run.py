@@ -21,13 +21,15 @@ from harness.commands.options import (
     read_program,
     toggle_of,
 )
-from harness.configuration import EngineConfig
+from harness.configuration import DEFAULT_SETTING, EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.errors import UsageError
 from harness.limits import check_batch_sizes, check_program
 from harness.models import check_tokens, vocabulary_size
 from harness.oracle import Answer, answers_of, closed_form, judge, plain_program
+from harness.patches.given import patch_of
+from harness.patches.stack import UNCHANGED, title
 from harness.program import Program
 from harness.report.table import TraceTable
 from harness.trace import Trace
@@ -64,6 +66,7 @@ def command(
     draft: options.DraftOption = None,
     toggle: options.ToggleOption = None,
     patch: options.PatchOption = None,
+    threshold_setting: options.ThresholdSettingOption = DEFAULT_SETTING,
     threshold: options.ThresholdOption = None,
     hysteresis: options.HysteresisOption = None,
     checks: Annotated[str, typer.Option(metavar="I1,I2,...|all|none", help="Checks on every step.")] = "none",
@@ -95,7 +98,7 @@ def command(
             draft,
             graphs,
             toggle,
-            patch,
+            patch or None,
             threshold,
             hysteresis,
             *fields.values(),
@@ -110,7 +113,8 @@ def command(
             graphs=captured(graphs),
             models=pair_of(target, draft),
             toggle=toggle_of(toggle, threshold, hysteresis, patch),
-            patch=patch,
+            patch=patch_of(patch) if patch else None,
+            threshold_setting=threshold_setting,
             **fields,
         )
         sizes = numbers_of(batch_sizes, "--batch-sizes", least=0)
@@ -203,7 +207,7 @@ def describe(config: EngineConfig, device: Device) -> str:
     where = "the emulated device (CPU)" if device is Device.CPU else "CUDA"
     draft = f", topk {config.topk}, {config.steps} steps, {config.verified_tokens} draft tokens" * config.speculative
     graphs = f"graphs at {', '.join(map(str, config.graphs))}" if config.graphs else "no graphs"
-    patch = f", patch {config.patch}" if config.patch != "warm" else ""
+    patch = f", patch {title(config.patch)}" if config.patch != UNCHANGED else ""
     toggle = f", toggle {config.toggle.strategy} at {config.toggle.threshold}{patch}" if config.toggle else ""
     return (
         f"SGLang's scheduler on {where}: worker {config.worker}{draft}, page size {config.page_size}, {graphs}{toggle}"

@@ -1,36 +1,33 @@
 """`toggle-harness search`: random programs until one fails, and the shortest that does."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from random import SystemRandom
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.live import Live
 
-from harness import patches
 from harness.commands import children, options
 from harness.commands.options import DeviceChoice
-from harness.configuration import Strategy, Worker
+from harness.commands.watching import Watching
+from harness.configuration import DEFAULT_SETTING, Strategy, Worker
 from harness.errors import UsageError
 from harness.isolation.child import Limits
+from harness.patches.given import patch_of
+from harness.patches.stack import UNCHANGED, Patch, title
+from harness.patches.workers import strategy_of, written_for
 from harness.report import summary
 from harness.search.finding import Finding
 from harness.search.progress import Progress
 
 NOTHING, FOUND, UNPROVEN, INTERRUPTED = 0, 1, 3, 130
 EXAMPLES = 200
-SAY_EVERY_SECONDS = 10.0
-"""Where the progress isn't a terminal's last line."""
 OUTPUT = Path("findings")
 
 
 def command(
-    patch: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Under test: warm, attempt-1, fault-01 ..., or a patch.py.")
-    ] = patches.UNCHANGED,
+    patch: options.PatchOption = None,
+    threshold_setting: options.ThresholdSettingOption = DEFAULT_SETTING,
     examples: Annotated[int | None, options.option(f"Programs to try [{EXAMPLES}].", min=1)] = None,
     minutes: Annotated[float | None, options.option("Or the time to search for.", min=0.01)] = None,
     workers: options.WorkersOption = "auto",
@@ -54,7 +51,7 @@ def command(
     """
     if examples is not None and minutes is not None:
         raise UsageError("--examples or --minutes, not both")
-    patches.file_of(patch)
+    tested = patch_of(patch or [UNCHANGED])
     resolved = device.resolve()
     resolved.check()
     _check_writable(output)
@@ -62,7 +59,8 @@ def command(
     from harness.search.grid import grid
     from harness.search.search import Plan, Search
 
-    configs = grid(resolved, _worker_of(patch, worker), patch, strategy or patches.strategy_of(patch))
+    strategy = strategy or strategy_of(tested)
+    configs = grid(resolved, _worker_of(tested, worker), tested, threshold_setting, strategy)
     gpus = children.identifiers(resolved)
     plan = Plan(
         grid=configs,
@@ -78,25 +76,26 @@ def command(
     )
     console = Console(highlight=False)
     console.print(
-        f"patch {patch} on {resolved}: {len(configs)} configurations, {plan.threads} programs at once, "
+        f"patch {title(tested)} on {resolved}: {len(configs)} configurations, {plan.threads} programs at once, "
         f"--seed {plan.seed}",
         soft_wrap=True,
     )
     search = Search(plan)
-    finding = _watched(search.run, Console(stderr=True, highlight=False))
+    with Watching(Console(stderr=True, highlight=False)) as watching:
+        finding = search.run(watching.show)
     if finding is not None and search.error is not None:
         console.print(f"[red]cut short[/red]: {search.error}", soft_wrap=True)
     return _conclude(search.progress, finding, search.interrupted, output, console)
 
 
-def _worker_of(patch: str, wanted: Worker | None) -> Worker | None:
+def _worker_of(patch: Patch, wanted: Worker | None) -> Worker | None:
     """The worker to search; None for each that the patch is for."""
-    written_for = patches.written_for(patch)
+    only = written_for(patch)
     if wanted is Worker.NONE:
         raise UsageError("--worker none: there is no speculation to switch; give v1 or v2")
-    if written_for is not None and wanted not in (None, written_for):
-        raise UsageError(f"--worker {wanted}: patch {patch} is written for {written_for}")
-    return wanted or written_for
+    if only is not None and wanted not in (None, only):
+        raise UsageError(f"--worker {wanted}: patch {title(patch)} is written for {only}")
+    return wanted or only
 
 
 def _check_writable(output: Path) -> None:
@@ -107,22 +106,6 @@ def _check_writable(output: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror}") from None
-
-
-def _watched(run: Callable[[Callable[[Progress], None]], Finding | None], console: Console) -> Finding | None:
-    """Run, with a line that is kept up to date on a terminal, and one now and then elsewhere."""
-    if console.is_terminal:
-        with Live(console=console, refresh_per_second=4, transient=True) as live:
-            return run(lambda progress: live.update(summary.line(progress)))
-    said = time.monotonic()
-
-    def say(progress: Progress) -> None:
-        nonlocal said
-        if time.monotonic() - said > SAY_EVERY_SECONDS:
-            said = time.monotonic()
-            console.print(summary.line(progress), soft_wrap=True)
-
-    return run(say)
 
 
 def _conclude(progress: Progress, finding: Finding | None, interrupted: bool, output: Path, console: Console) -> int:

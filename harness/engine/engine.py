@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
-from harness import patches
 from harness.checks import Checks
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
@@ -12,6 +11,9 @@ from harness.engine.errors import NoProgress
 from harness.errors import RefusedConfiguration, UsageError
 from harness.limits import check_program
 from harness.models import check_tokens, vocabulary_size
+from harness.patches import overlay, plugins
+from harness.patches.stack import is_plugin, sources, worker
+from harness.patches.workers import file_of
 from harness.program import Abort, Drain, Flush, Operation, Program, Retract, Step, Submit
 from harness.trace import RequestTrace, Trace, TraceStep
 
@@ -19,11 +21,18 @@ STALLED_ITERATIONS = 64
 """Iterations with neither a prefill nor a token, with requests pending, after which a drain gives up."""
 
 
-def import_release(device: Device) -> Any:
-    """SGLang, made ready for a device, behind the module that knows the release; the first time it takes 20 s."""
+def import_release(device: Device, patched_with: tuple[str, ...] = ()) -> Any:
+    """SGLang, made ready for a device, behind the module that knows the release; the first time it takes 20 s.
+
+    `patched_with` are the sources that change it; a process stays with those that it began with. Raises UsageError
+    where they can't be had.
+    """
+    overlay.enter(patched_with)
     device.prepare()
     from harness.engine import v0_5_12  # imports SGLang, which reads what `prepare` set
 
+    for plugin in filter(is_plugin, patched_with):
+        plugins.call_once(plugin)
     return v0_5_12
 
 
@@ -59,11 +68,13 @@ class Engine:
             raise RefusedConfiguration(
                 f"attention_backend {config.attention_backend} needs a GPU: the emulated device has triton's only"
             )
-        patches.file_of(config.patch)
+        named = worker(config.patch)
+        if named is not None:
+            file_of(named)
         self._vocabulary_size = vocabulary_size(config)
         if Engine._open is not None:
             raise RuntimeError("another engine is open in this process: close it first (SGLang's state is per process)")
-        release = import_release(device)
+        release = import_release(device, sources(config.patch))
         self.config = config
         self.device = device
         self._release = release

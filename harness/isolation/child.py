@@ -111,11 +111,13 @@ class Child:
         kills = _out_of_memory_kills()
         try:
             self._connection.send(message)
-            return self._wait(patience_seconds, stopped)
+            return self._wait(
+                patience_seconds, stopped, "the scheduler's start" if isinstance(message, Boot) else "a step"
+            )
         except (EOFError, OSError):
             return self._died(kills)
 
-    def _wait(self, patience_seconds: float, stopped: Callable[[], bool]) -> "Any | _End":
+    def _wait(self, patience_seconds: float, stopped: Callable[[], bool], doing: str) -> "Any | _End":
         moved, since = self._progress(), time.monotonic()
         while True:
             connections.wait([self._connection, self._process.sentinel], TICK_SECONDS)
@@ -129,7 +131,7 @@ class Child:
             if (seen := self._progress()) != moved:
                 moved, since = seen, time.monotonic()
             elif time.monotonic() - since > patience_seconds:
-                return self._hung(patience_seconds)
+                return self._hung(patience_seconds, doing)
             if (memory := self._memory()) > self._limits.memory_bytes:
                 self._kill()
                 allowed = f"the {self._limits.memory_bytes / 1e9:.1f} GB that a child may take"
@@ -148,7 +150,7 @@ class Child:
         except psutil.Error:
             return 0
 
-    def _hung(self, seconds: float) -> "_End":
+    def _hung(self, seconds: float, doing: str) -> "_End":
         before = (self._folder / OUTPUT).stat().st_size
         os.kill(self.pid, STACKS)
         patience = time.monotonic() + 2.0
@@ -158,7 +160,7 @@ class Child:
             connections.wait([self._process.sentinel], TICK_SECONDS)
         stacks = (self._folder / OUTPUT).read_bytes()[before:].decode(errors="replace")
         self._kill()
-        return _End("hangs", f"a step didn't return within {seconds:g} s", stacks)
+        return _End("hangs", f"{doing} didn't return within {seconds:g} s", stacks)
 
     def _died(self, kills: int) -> "_End":
         self.alive = False

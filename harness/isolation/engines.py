@@ -112,7 +112,9 @@ class Engines:
         with self._free:
             while True:
                 child = next((one for one in self._idle if one.config == config), None)
-                if child is None and len(self._idle) + len(self._busy) < self._most:
+                room = len(self._idle) + len(self._busy) < self._most
+                # Where a child has to import SGLang first, it is quicker to boot anew in one that has.
+                if child is None and room and (self.nursery.forks or not self._idle):
                     child = self._start()
                 elif child is None and self._idle:
                     child = self._idle[0]

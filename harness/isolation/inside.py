@@ -15,9 +15,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from harness.checks import Checks
+from harness.configuration import EngineConfig
 from harness.engine.device import Device
-from harness.engine.engine import Engine
+from harness.engine.engine import Engine, import_release
 from harness.errors import UsageError
 from harness.isolation.journal import Journal, last
 from harness.isolation.messages import Boot, Booted, BootFailed, Refused, Run
@@ -34,11 +37,13 @@ POISONED = "CUDA error"
 FIRST_TO_BE_KILLED = "1000"
 
 
-def serve(connection: Connection, folder: Path, device: Device, environment: dict[str, str]) -> None:
-    """Answer the parent's messages until it hangs up."""
+def serve(
+    connection: Connection, folder: Path, device: Device, sources: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    """Answer the parent's messages until it hangs up; a child that waits for the first imports SGLang meanwhile."""
     _settle(folder)
     os.environ.update(environment)
-    server = _Server(folder / JOURNAL, device)
+    server = _Server(folder / JOURNAL, device, make_ready(device, sources))
     while True:
         try:
             message = connection.recv()
@@ -48,6 +53,21 @@ def serve(connection: Connection, folder: Path, device: Device, environment: dic
         if server.poisoned:
             break
     os._exit(0)  # a poisoned GPU, or a thread that doesn't end, mustn't hold it up
+
+
+_not_importable: Exception | None = None
+"""Why this process, or the template that it was forked from, has no SGLang: what a patch of it raised."""
+
+
+def make_ready(device: Device, sources: tuple[str, ...]) -> Exception | None:
+    """Import SGLang as far as any engine needs it; returns why it can't be, for who asks for an engine."""
+    global _not_importable
+    if _not_importable is None:
+        try:
+            import_release(device, sources).import_models(EngineConfig())
+        except Exception as error:
+            _not_importable = error
+    return _not_importable
 
 
 def _settle(folder: Path) -> None:
@@ -70,13 +90,22 @@ def _end_with_the_parent() -> None:
         os._exit(1)
 
 
+def _device_bytes(device: Device) -> int:
+    if device is not Device.CUDA:
+        return 0
+    import torch  # by now an engine has
+
+    return int(torch.cuda.memory_allocated())
+
+
 class _Server:
     """The engine, and what is asked of it."""
 
-    def __init__(self, journal: Path, device: Device) -> None:
+    def __init__(self, journal: Path, device: Device, not_importable: Exception | None) -> None:
         self._path = journal
         self._journal = Journal(journal)
         self._device = device
+        self._not_importable = not_importable
         self._engine: Engine | None = None
         self.poisoned = False
 
@@ -96,6 +125,8 @@ class _Server:
         started = time.perf_counter()
         self._close()
         try:
+            if self._not_importable is not None:
+                raise self._not_importable
             self._engine = Engine(wanted.config, self._device)
         except UsageError:
             raise
@@ -128,10 +159,14 @@ class _Server:
             program=program,
             outcome=outcome,
             until=entry.until if failed and entry is not None else program,
-            trace=trace if failed else Trace(),
+            trace=trace if failed or wanted.keep_trace else Trace(),
             steps=len(trace.steps),
             labels=wanted.summary(program, trace),
             skipped=checks.skipped if checks is not None else Counter(),
+            looked=checks.looked if checks is not None else Counter(),
+            looked_in_part=checks.looked_in_part if checks is not None else Counter(),
+            host_bytes=psutil.Process().memory_info().rss,
+            device_bytes=_device_bytes(self._device),
             engine_seconds=time.perf_counter() - started,
             message=message,
         )

@@ -35,6 +35,8 @@ class Run:
     """None: with nothing looking on."""
     excuse_sglang: bool = True
     summary: Summary = no_summary
+    keep_trace: bool = False
+    """Whether the trace comes back of a program that passes, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Children that have run nothing yet: forked from a template on the emulated device, spawned ahead for a GPU."""
 
+import json
+import os
 import shutil
 import sys
 import tempfile
@@ -7,8 +9,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Self
@@ -20,18 +24,26 @@ from harness.isolation.inside import serve
 from harness.isolation.messages import Run
 from harness.isolation.ran import Ran
 
+TEMPLATE_SOURCES = "TOGGLE_HARNESS_TEMPLATE_SOURCES"
+"""Tells the template which SGLang to import: the sources that change it, as JSON."""
 SPARES_ON_A_GPU = 3
 """Children that import SGLang (20 s) in the background: as many as a finding is run again in."""
 
 
 class Nursery:
-    """Starts children, and has some ready."""
+    """Starts children, and has some ready; all run SGLang with the same sources (`harness.patches.stack`)."""
 
-    def __init__(self, device: Device, gpu: str | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        gpu: str | None = None,
+        limits: Limits | None = None,
+        sources: tuple[str, ...] = (),
+    ) -> None:
         """On one GPU, by its identifier, or the first that is visible; raises UsageError for want of a folder."""
-        self.device, self._limits = device, limits or Limits()
+        self.device, self.sources, self._limits = device, sources, limits or Limits()
         self._environment = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-        self._context = _context(device)
+        self._context = _context(device, sources)
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="toggle-harness-"))
         except OSError as error:
@@ -48,6 +60,11 @@ class Nursery:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def forks(self) -> bool:
+        """Whether children come from a template, and so begin with SGLang imported."""
+        return self._context.get_start_method() == "forkserver"
 
     def take(self, environment: dict[str, str] | None = None) -> Child:
         """A child that has run nothing; with an environment of its own, one that is started for it."""
@@ -91,12 +108,48 @@ class Nursery:
             folder.mkdir()
         except OSError as error:
             raise UsageError(f"no folder for a journal: {error.strerror}: free some space, or set TMPDIR") from None
-        arguments = (theirs, folder, self.device, self._environment | environment)
-        process = self._context.Process(target=serve, args=arguments, daemon=True)  # type: ignore[attr-defined]
-        with self._lock, _unsaid(), _without_main():
-            process.start()
+        arguments = (theirs, folder, self.device, self.sources, self._environment | environment)
+        try:
+            process = self._process(arguments)
+        except EOFError:  # a patch of SGLang has ended the template: a child of its own can tell how
+            self._context = get_context("spawn")
+            process = self._process(arguments)
         theirs.close()
         return Child(process, ours, folder, self._limits)
+
+    def _process(self, arguments: tuple[object, ...]) -> BaseProcess:
+        process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]
+            target=serve, args=arguments, daemon=True
+        )
+        with self._lock, _unsaid(), _without_main():
+            process.start()
+        return process
+
+
+class Nurseries:
+    """A nursery for each SGLang that is asked for: as it is installed, or with sources that change it."""
+
+    def __init__(self, device: Device, gpu: str | None = None, limits: Limits | None = None) -> None:
+        self._make = partial(Nursery, device, gpu, limits)
+        self._lock = threading.Lock()
+        self._by_sources: dict[tuple[str, ...], Nursery] = {}
+        self.of(())  # the first gets the template, and that is the one with most to do
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for nursery in self._by_sources.values():
+            nursery.close()
+
+    def of(self, sources: tuple[str, ...]) -> Nursery:
+        """The one whose children run SGLang with these sources."""
+        with self._lock:
+            if sources not in self._by_sources:
+                self._by_sources[sources] = self._make(sources)
+            return self._by_sources[sources]
 
 
 @contextmanager
@@ -124,8 +177,19 @@ def _unsaid() -> Iterator[None]:
         sys.warnoptions.remove("ignore:resource_tracker")
 
 
-def _context(device: Device) -> BaseContext:
+_template_sources: tuple[str, ...] | None = None
+"""Of the one template that a process can have: those that it first asked for."""
+
+
+def _context(device: Device, sources: tuple[str, ...]) -> BaseContext:
+    """To fork children from the template where it fits, else to spawn them."""
+    global _template_sources
     if device is Device.CUDA:
+        return get_context("spawn")
+    if _template_sources is None:
+        _template_sources = sources
+        os.environ[TEMPLATE_SOURCES] = json.dumps(sources)
+    if sources != _template_sources:
         return get_context("spawn")
     context = get_context("forkserver")
     context.set_forkserver_preload(["harness.isolation.template"])

@@ -4,18 +4,19 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from itertools import groupby
-from pathlib import Path
 
-from harness import patches
 from harness.checks import FAMILIES
 from harness.configuration import EngineConfig, Toggle
 from harness.engine.device import Device
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
+from harness.patches.stack import UNCHANGED, entries, file_named
 from harness.search.finding import Finding
 from harness.trace import Trace
 
 MOST_SIZES = 24
+NAMES_OF_NOTHING = ("patch", "plugin")
+"""Of a file with such a name its folder says more."""
 WORKERS = {"none": "`TpModelWorker`", "v1": "`EAGLEWorker`", "v2": "`EAGLEWorkerV2`"}
 
 
@@ -26,16 +27,23 @@ def release() -> str:
 
 def subject(config: EngineConfig) -> str:
     """What was under test, by its short name: a patch, the fixed toggle, or a worker as SGLang has it."""
-    if config.patch != patches.UNCHANGED:
-        return Path(config.patch).stem
+    if config.patch != UNCHANGED:
+        return "+".join(_short(entry) for entry in entries(config.patch))
     return "toggle" if config.toggle else f"worker-{config.worker.value}"
 
 
 def under_test(config: EngineConfig) -> str:
     """What was under test, within a sentence."""
-    if config.patch != patches.UNCHANGED:
+    if config.patch != UNCHANGED:
         return f"patch `{subject(config)}`"
     return "the fixed toggle" if config.toggle else f"SGLang's worker {config.worker.value} as it is"
+
+
+def _short(entry: str) -> str:
+    file = file_named(entry)
+    if file is None:
+        return entry.rpartition(":")[2]
+    return file.stem if file.stem not in NAMES_OF_NOTHING else file.absolute().parent.name
 
 
 def headline(ran: Ran) -> str:

@@ -1,5 +1,8 @@
 """A finding as the text of an issue, under the headings of SGLang's bug report."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from harness.configuration import EngineConfig
 from harness.isolation.ran import Ran
 from harness.program import Program
@@ -8,6 +11,7 @@ from harness.report.script import python_of, templates
 from harness.search.finding import Finding
 
 TEMPLATE = "issue.md.jinja"
+LANGUAGES = {".py": "python", ".diff": "diff", ".patch": "diff"}
 MOST_CHARACTERS = 16_000
 """Of one message or output: GitHub takes 65,536 for an issue."""
 SAID = {
@@ -18,8 +22,8 @@ SAID = {
 }
 
 
-def text(finding: Finding, program: Program, script: str, patch: str | None) -> str:
-    """The report: `program` and `script` as they are in the reproducer's folder, `patch` the source of the patch."""
+def text(finding: Finding, program: Program, script: str, patch: Mapping[str, str]) -> str:
+    """The report: `program` and `script` as they are in the reproducer's folder, `patch` its files' text by name."""
     ran, config = finding.ran, finding.program.config
     return (
         templates()
@@ -46,7 +50,7 @@ def text(finding: Finding, program: Program, script: str, patch: str | None) -> 
             operations=len(program.operations),
             origin=facts.origin(finding),
             script=fenced(script, "python"),
-            patch=fenced(patch, "python") if patch else None,
+            patch=[(name, fenced(text, LANGUAGES[Path(name).suffix])) for name, text in patch.items()],
             environment=fenced(clipped(finding.environment)) if finding.environment.strip() else None,
         )
     )

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from harness import patches
 from harness.cases import EXPECTED, PROGRAM, README, Expected
 from harness.configuration import EngineConfig
 from harness.errors import UsageError
 from harness.outcome import Outcome
+from harness.patches.beside import files, local
+from harness.patches.stack import UNCHANGED
 from harness.program import Program
 from harness.report import chrome_trace, facts, issue, script
 from harness.search.finding import Finding
@@ -74,12 +75,14 @@ def _put(finding: Finding, parent: Path, name: str) -> bool:
 def _fill(folder: Path, finding: Finding) -> None:
     from harness.report import timeline  # imports matplotlib
 
-    program, patch = _program(finding.program), patches.file_of(finding.program.config.patch)
+    program, patch = local(finding.program), files(finding.program.config.patch)
     ready = script.text(program, finding.ran.outcome, facts.headline(finding.ran))
     (folder / README).write_text(_readme(finding, program))
-    (folder / REPORT).write_text(issue.text(finding, program, ready, patch.read_text() if patch else None))
+    (folder / REPORT).write_text(
+        issue.text(finding, program, ready, {name: file.read_text() for name, file in patch.items()})
+    )
     (folder / SCRIPT).write_text(ready)
-    (folder / FOUND).write_text(_program(finding.found).to_json() + "\n")
+    (folder / FOUND).write_text(local(finding.found).to_json() + "\n")
     (folder / TRACE).write_text(chrome_trace.to_json(finding.ran))
     timeline.write(finding.ran, folder / TIMELINE)
     # Last, since they make a folder a case: what is left of an interrupted writing must not be one.
@@ -89,12 +92,12 @@ def _fill(folder: Path, finding: Finding) -> None:
 
 def _case(finding: Finding) -> dict[str, str]:
     """The files that make it this case and no other."""
-    patch = patches.file_of(finding.program.config.patch)
+    patch = files(finding.program.config.patch)
     expected = Expected().model_dump(exclude_none=True)
     expected[finding.device.value] = _lasting(finding.ran.outcome).model_dump(exclude_none=True)
     return {
-        PROGRAM: _program(finding.program).to_json() + "\n",
-        **({patches.PATCH_FILE: patch.read_text()} if patch else {}),
+        PROGRAM: local(finding.program).to_json() + "\n",
+        **{name: file.read_text() for name, file in patch.items()},
         EXPECTED: json.dumps(expected, indent=2) + "\n",
     }
 
@@ -103,13 +106,6 @@ def _holds(folder: Path, finding: Finding) -> bool:
     """Whether a folder is the case of this finding already."""
     files = _case(finding)
     return all((folder / file).is_file() and (folder / file).read_text() == text for file, text in files.items())
-
-
-def _program(program: Program) -> Program:
-    """The program with its patch beside it (`harness.patches.patch_beside`): the folder is all that it needs."""
-    if patches.file_of(program.config.patch) is None:
-        return program
-    return program.model_copy(update={"config": program.config.model_copy(update={"patch": patches.PATCH_FILE})})
 
 
 def _lasting(outcome: Outcome) -> Outcome:
@@ -143,7 +139,7 @@ def _readme(finding: Finding, program: Program) -> str:
 
 
 def _patch_line(config: EngineConfig) -> str | None:
-    if config.patch == patches.UNCHANGED:
+    if config.patch == UNCHANGED:
         return None
-    where = f"{config.patch}, `patch.py` here" if config.patch in patches.names() else "`patch.py`"
-    return f"{where}, in the fixed toggle's place."
+    here = ", ".join(f"`{name}`" for name in files(config.patch))
+    return f"{facts.subject(config)}{', here ' if here else ''}{here}."

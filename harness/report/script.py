@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.configuration import Value
 from harness.outcome import Outcome
-from harness.patches import PATCH_FILE
+from harness.patches.stack import entries, file_named
 from harness.program import Program
 from harness.report import facts
 
@@ -22,7 +22,7 @@ SECONDS_PER_STEP = 120
 
 def text(program: Program, outcome: Outcome, title: str) -> str:
     """The script's text; it runs in the folder that holds the program's patch."""
-    patched = program.config.patch == PATCH_FILE
+    patched = any(file_named(entry) for entry in entries(program.config.patch))
     source = python_of(program, taken=len("PROGRAM = "))
     return (
         templates()
@@ -123,7 +123,7 @@ def _imports(program: Program, outcome: Outcome, patched: bool) -> list[str]:
     if outcome.kind == "hangs":
         names["harness.trace"] = {"TraceStep"}
     if patched:
-        names["harness.patches"] = {"patch_beside"}
+        names["harness.patches.beside"] = {"patch_beside"}
     _collect(program, names)
     return [
         *(f"import {module}" for module in sorted(modules)),

@@ -10,8 +10,9 @@ from functools import cache, lru_cache
 from itertools import chain, combinations, product, zip_longest
 from typing import Any
 
-from harness.configuration import EngineConfig, Strategy, Toggle, Worker
+from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
 from harness.engine.device import Device
+from harness.patches.stack import UNCHANGED, Patch
 
 Row = dict[str, Any]
 """A value for each dimension, or for some of them."""
@@ -57,14 +58,21 @@ ORDINARY: tuple[Row, ...] = ({}, {"topk": 1, "graphs": (2, 4), "threshold": 3, "
 
 @lru_cache
 def grid(
-    device: Device, worker: Worker | None = None, patch: str = "warm", strategy: Strategy = "warm"
+    device: Device,
+    worker: Worker | None = None,
+    patch: Patch = UNCHANGED,
+    threshold_setting: str = DEFAULT_SETTING,
+    strategy: Strategy = "warm",
 ) -> tuple[EngineConfig, ...]:
     """The configurations for a device, in the order in which they are searched; of one worker only if asked."""
     if worker is None:
-        turns = zip_longest(*(grid(device, each, patch, strategy) for each in (Worker.V1, Worker.V2)))
+        turns = zip_longest(
+            *(grid(device, each, patch, threshold_setting, strategy) for each in (Worker.V1, Worker.V2))
+        )
         return tuple(config for config in chain.from_iterable(turns) if config is not None)
     dimensions = {"backend": BACKENDS[device], "topk": TOPK[worker], **BOTH, **OF_STRATEGY[strategy]}
-    return tuple(dict.fromkeys(_configuration(worker, row, patch, strategy) for row in _covering(dimensions)))
+    rows = _covering(dimensions)
+    return tuple(dict.fromkeys(_configuration(worker, row, patch, threshold_setting, strategy) for row in rows))
 
 
 def _covering(dimensions: Dimensions) -> Iterator[Row]:
@@ -149,7 +157,7 @@ def _accepted(
     return hysteresis < threshold and (pool == "ample" or threshold < MANY)
 
 
-def _configuration(worker: Worker, row: Row, patch: str, strategy: Strategy) -> EngineConfig:
+def _configuration(worker: Worker, row: Row, patch: Patch, threshold_setting: str, strategy: Strategy) -> EngineConfig:
     threshold, graphs = row["threshold"], row["graphs"]
     toggle = Toggle(
         threshold=threshold, hysteresis=row["hysteresis"], strategy=strategy, kept_tokens=row.get("kept_tokens")
@@ -169,6 +177,7 @@ def _configuration(worker: Worker, row: Row, patch: str, strategy: Strategy) -> 
         radix_cache=row["radix_cache"],
         toggle=toggle,
         patch=patch,
+        threshold_setting=threshold_setting,
     )
     return config.model_copy(update={"kv_tokens": _tight(config)}) if row["pool"] == "tight" else config
 

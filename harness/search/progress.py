@@ -24,6 +24,10 @@ class Progress:
     """How often each thing was reached (`harness.search.labels`)."""
     skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each check could not be evaluated, and why."""
+    looked: Counter[str] = field(default_factory=Counter)
+    """Moments that each check looked at."""
+    looked_in_part: Counter[str] = field(default_factory=Counter)
+    """Of these, those in which it left something out."""
     configurations: set[EngineConfig] = field(default_factory=set)
     refused: dict[EngineConfig, str] = field(default_factory=dict)
     """Configurations that SGLang refused, with its reason."""
@@ -45,6 +49,8 @@ class Progress:
             self.engine_seconds += ran.engine_seconds
             self.labels += ran.labels
             self.skipped += ran.skipped
+            self.looked += ran.looked
+            self.looked_in_part += ran.looked_in_part
             self.crossing += any(ran.labels[label] for label in CROSSINGS)
             self.configurations.add(ran.program.config)
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -10,23 +11,22 @@ from hypothesis.database import ExampleDatabase
 
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
-from harness.errors import RefusedConfiguration, UsageError
+from harness.errors import RefusedConfiguration
 from harness.isolation.child import Interrupted, Limits
 from harness.isolation.engines import Engines
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
-from harness.outcome import Outcome
+from harness.patches.stack import sources
 from harness.program import Program
 from harness.search import known
-from harness.search.confirm import confirmations, variants
-from harness.search.environment import environment
 from harness.search.explore import explore
 from harness.search.finding import Finding
 from harness.search.labels import labels
 from harness.search.progress import Progress
+from harness.search.pursue import Pursuit
 from harness.search.shards import Shard, shards
-from harness.search.shrink import Shortest, domain_pass
+from harness.search.shrink import Shortest
 
 OF_HYPOTHESIS = 0.5
 """Share of the time for shrinking that Hypothesis may take before the domain pass."""
@@ -68,15 +68,25 @@ class Search:
         self._shards = self._in_order()
         self._finding: Finding | None = None
 
-    def run(self, watch: Callable[[Progress], None] = lambda _: None) -> Finding | None:
+    def run(
+        self, watch: Callable[[Progress], None] = lambda _: None, pools: Sequence[Engines] | None = None
+    ) -> Finding | None:
         """Search, calling `watch` now and then; returns what was found, also when it was stopped meanwhile.
 
-        Raises what ended a thread that no program is to blame for, such as a full disk.
+        With `pools` it uses these engines, one a GPU, and leaves them open. Raises what ended a thread that no program
+        is to blame for, such as a full disk.
         """
+        if pools is not None:
+            return self._run_on(pools, watch)
         plan = self.plan
         each = -(-plan.threads // len(plan.gpus))
-        nurseries = [Nursery(plan.device, gpu, plan.limits) for gpu in plan.gpus]
-        pools = [Engines(nursery, each + 2) for nursery in nurseries]
+        with ExitStack() as open_ones:
+            changes = sources(plan.grid[0].patch)
+            nurseries = [open_ones.enter_context(Nursery(plan.device, gpu, plan.limits, changes)) for gpu in plan.gpus]
+            return self._run_on([open_ones.enter_context(Engines(one, each + 2)) for one in nurseries], watch)
+
+    def _run_on(self, pools: Sequence[Engines], watch: Callable[[Progress], None]) -> Finding | None:
+        plan = self.plan
         threads = [
             threading.Thread(target=self._work, args=(pools[number % len(pools)],), name=f"search {number}")
             for number in range(plan.threads)
@@ -94,10 +104,6 @@ class Search:
             self._stop.set()
             for thread in threads:
                 thread.join()
-            for pool in pools:
-                pool.close()
-            for nursery in nurseries:
-                nursery.close()
         if self._finding is None and self.error is not None:
             raise self.error
         return self._finding
@@ -133,7 +139,7 @@ class Search:
         of_config = known.Of(database, shard.config) if database is not None else None
         self.progress.doing = f"shard {shard.number}"
         try:
-            failed = explore(shard, partial(self._run, engines, shortest), shortest, of_config)
+            failed = explore(shard, partial(self._run_one, engines, shortest), shortest, of_config)
         except RefusedConfiguration as error:
             self.progress.refuse(shard.config, str(error))
             return
@@ -148,7 +154,7 @@ class Search:
         elif database is not None and not failed:
             known.forget(database, shard.config)
 
-    def _run(self, engines: Engines, shortest: Shortest, program: Program) -> Ran:
+    def _run_one(self, engines: Engines, shortest: Shortest, program: Program) -> Ran:
         """Run one program for Hypothesis; raises Interrupted where it shall end."""
         if self._over() or monotonic() > self._shrinks_until(OF_HYPOTHESIS):
             raise Interrupted
@@ -179,39 +185,8 @@ class Search:
         return self._found_at + share * self.plan.shrink_seconds if self._finder is not None else float("inf")
 
     def _pursue(self, shortest: Shortest, engines: Engines) -> Finding:
-        """Shrink further, run again from cold, and put together what is known; cut short if stopped."""
-        assert shortest.first is not None
-        plan, stopped = self.plan, self._stop.is_set
-        colds: list[Ran] = []
-        tried: list[tuple[str, Outcome]] = []
-
-        def run(program: Program) -> Ran:
-            ran = engines.run(Run(program), stopped)
-            self.progress.programs += 1
-            return ran
-
-        surroundings = environment(plan.device)
-        try:
-            self.progress.doing = "shrinking"
-            domain_pass(shortest, run, self._shrinks_until(), self._watch)
-            assert shortest.ran is not None
-            self.progress.doing = "running it again from cold"
-            colds = confirmations(shortest.ran, engines.nursery, plan.threads, stopped)
-            tried = variants(shortest.ran, engines.nursery, plan.device, stopped)
-        except Interrupted:
-            pass
-        except UsageError as error:  # a full disk, say; what was found isn't lost with it
-            self.error = error
-        assert shortest.ran is not None
-        return Finding(
-            ran=shortest.ran,
-            found=shortest.first.program,
-            device=plan.device,
-            seed=plan.seed,
-            confirmations=[cold.outcome for cold in colds],
-            variants=tried,
-            environment=surroundings.result(),
-        )
-
-    def _watch(self, ran: Ran) -> None:
-        self.progress.failure = ran
+        plan = self.plan
+        pursue = Pursuit(engines, plan.seed, plan.threads, self._stop.is_set, self.progress)
+        finding, error = pursue(shortest, self._shrinks_until())
+        self.error = error or self.error
+        return finding

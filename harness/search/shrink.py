@@ -1,6 +1,9 @@
 """Make a failing program shorter, each candidate run again, until nothing helps or time is up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 from time import monotonic
 
 from harness.errors import UsageError
@@ -35,28 +38,55 @@ class Shortest:
 
 
 def domain_pass(
-    shortest: Shortest, run: Callable[[Program], Ran], until: float, watch: Callable[[Ran], None] = lambda _: None
+    shortest: Shortest,
+    run: Callable[[Program], Ran],
+    until: float,
+    watch: Callable[[Ran], None] = lambda _: None,
+    at_once: int = 1,
 ) -> None:
-    """Try simpler programs, each from the simplest so far, until none fails any more or the clock says `until`."""
+    """Try simpler programs, each from the simplest so far, until none fails any more or the clock says `until`.
+
+    `run` is called from `at_once` threads. The programs tried are the same each time, and so is what is found.
+    """
     tried: set[Program] = set()
-    while (simpler := _simpler(shortest, run, tried, until)) is not None:
-        shortest.take(simpler)
-        watch(simpler)
+    with ThreadPoolExecutor(at_once) as pool:
+        while (simpler := _simpler(shortest, partial(_together, pool, run), tried, until, at_once)) is not None:
+            shortest.take(simpler)
+            watch(simpler)
 
 
-def _simpler(shortest: Shortest, run: Callable[[Program], Ran], tried: set[Program], until: float) -> Ran | None:
+def _simpler(
+    shortest: Shortest,
+    run: Callable[[Sequence[Program]], Sequence[Ran]],
+    tried: set[Program],
+    until: float,
+    at_once: int,
+) -> Ran | None:
+    """The simplest of the first few that fail likewise; None where there is no simpler one, or no time."""
     assert shortest.ran is not None
     now = shortest.ran
-    for candidate in (now.until, *candidates(now.program)):
-        if monotonic() > until:
-            return None
-        if candidate in tried or weight(candidate) >= weight(now.program):
-            continue
-        tried.add(candidate)
-        try:
-            ran = run(candidate)
-        except UsageError:  # SGLang refuses the simpler configuration, or it can't hold the program
-            continue
-        if ran.outcome.kind != "passes" and signature(ran.outcome) == signature(now.outcome):
-            return ran
+    worth_trying = (
+        candidate
+        for candidate in (now.until, *candidates(now.program))
+        if candidate not in tried and weight(candidate) < weight(now.program)
+    )
+    while monotonic() < until and (few := list(dict.fromkeys(islice(worth_trying, at_once)))):
+        tried.update(few)
+        alike = [
+            ran for ran in run(few) if ran.outcome.kind != "passes" and signature(ran.outcome) == signature(now.outcome)
+        ]
+        if alike:
+            return min(alike, key=lambda ran: weight(ran.program))
     return None
+
+
+def _together(pool: ThreadPoolExecutor, run: Callable[[Program], Ran], programs: Sequence[Program]) -> Sequence[Ran]:
+    """Run programs side by side, without those that SGLang refuses, or whose configuration can't hold them."""
+
+    def attempt(program: Program) -> Ran | None:
+        try:
+            return run(program)
+        except UsageError:
+            return None
+
+    return [ran for ran in pool.map(attempt, programs) if ran is not None]

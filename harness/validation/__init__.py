@@ -1,1 +1,1 @@
-"""Whether a patch is safe to deploy, with the evidence."""
+"""Validation of a patch before it is deployed: stages, quickest to fail first, and a verdict with its evidence."""

@@ -8,8 +8,9 @@ import pytest
 from harness.cases import CASES, README, all_folders, load, replay, replay_here
 from harness.checks import Checks
 from harness.engine.device import Device
-from harness.isolation.nursery import Nursery
-from harness.patches import PATCH_FILE, UNCHANGED
+from harness.isolation.nursery import Nurseries
+from harness.patches.stack import UNCHANGED
+from harness.patches.workers import PATCH_FILE
 from tests.support.engines import Engines
 
 FOLDERS = all_folders()
@@ -17,17 +18,17 @@ BY_NAME = [pytest.param(folder, id=folder.relative_to(CASES).as_posix()) for fol
 
 
 @pytest.fixture(scope="module")
-def nursery(device: Device) -> Iterator[Nursery | None]:
+def nursery(device: Device) -> Iterator[Nurseries | None]:
     """On a GPU a fault takes its process along."""
     if device is Device.CPU:
         yield None
         return
-    with Nursery(device) as nursery:
+    with Nurseries(device) as nursery:
         yield nursery
 
 
 @pytest.mark.parametrize("folder", BY_NAME)
-def test_as_recorded(boot: Engines, device: Device, nursery: Nursery | None, folder: Path) -> None:
+def test_as_recorded(boot: Engines, device: Device, nursery: Nurseries | None, folder: Path) -> None:
     boot.close()  # a case has an engine of its own
     case = load(folder)
     expected = case.expected.on(device)

@@ -15,6 +15,7 @@ from harness.isolation.messages import Run
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
 from harness.program import Program
+from harness.search import pursue
 from harness.search import search as searching
 from harness.search.finding import Finding
 from harness.search.search import Plan, Search
@@ -53,7 +54,7 @@ class Stand:
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "environment", lambda device: SimpleNamespace(result=lambda: "here"))
+    monkeypatch.setattr(pursue, "environment", lambda device: SimpleNamespace(result=lambda: "here"))
 
 
 def search(monkeypatch: pytest.MonkeyPatch, stand: Stand, **changes: Any) -> tuple[Search, Finding | None]:

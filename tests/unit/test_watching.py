@@ -9,7 +9,7 @@ import torch
 from greenlet import getcurrent
 
 from harness.engine.v0_5_12.graph_watch import _Captured
-from harness.engine.v0_5_12.loop import EventLoop
+from harness.engine.v0_5_12.loop import EventLoop, run_unattended
 
 
 @dataclass
@@ -117,3 +117,26 @@ def test_each_side_has_its_own_grad_mode_and_stream() -> None:
         assert outside(scheduler) == (False, 3)
     with pytest.raises(RuntimeError, match="ended with an error"):
         loop.iterate([])
+
+
+class Streaming(Loop):
+    """A loop that makes a stream whenever it is entered, as SGLang's does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.device_module.Stream = lambda priority=0: object()
+
+    def run_event_loop(self) -> None:
+        self.schedule_stream = self.device_module.Stream(priority=0)
+        super().run_event_loop()
+
+
+def test_a_loop_that_is_entered_again_keeps_its_stream() -> None:
+    scheduler = Streaming()
+    make = scheduler.device_module.Stream
+    EventLoop(scheduler).close()
+    first = scheduler.schedule_stream
+    EventLoop(scheduler).close()
+    run_unattended(scheduler, [[]])
+    assert scheduler.schedule_stream is first
+    assert scheduler.device_module.Stream is make

@@ -18,7 +18,8 @@ from harness.configuration import EngineConfig
 from harness.engine.v0_5_12.models import import_models
 from harness.errors import RefusedConfiguration
 from harness.models import models_of
-from harness.patches import UNCHANGED, worker_of
+from harness.patches.stack import UNCHANGED, sources, worker
+from harness.patches.workers import worker_of
 
 CHUNKING_OFF = -1
 SCHEDULER = "sglang.srt.managers.scheduler"
@@ -41,6 +42,7 @@ def boot(config: EngineConfig, device: str, as_served: bool) -> Any:
             with _quiet():
                 scheduler_module.load_plugins()
                 args = server_args.ServerArgs(**server_arguments(config, device))
+                _set_threshold(args, config)
                 args.check_server_args()
         except (ValueError, AssertionError, NotImplementedError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -116,12 +118,14 @@ def _remove_socket_files(ports: Any) -> None:
 def _toggled(config: EngineConfig) -> Iterator[None]:
     """Set the toggle's variables while a scheduler starts, as a person would for a server; no others' are left."""
     wanted = toggle_environment(config)
-    prefix = importlib.import_module("harness.toggle.settings").PREFIX
-    before = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(prefix)}
+    toggle = importlib.import_module("harness.toggle.settings")
+    own = [name for name in os.environ if name.startswith(toggle.PREFIX) or config.threshold_setting == f"env:{name}"]
+    before = {name: os.environ.pop(name) for name in own}
     os.environ.update(wanted)
     try:
-        if wanted:
+        if toggle.THRESHOLD in wanted:
             importlib.import_module("harness.toggle.plugin").register()
+        if wanted or sources(config.patch):
             # SGLang loads plugins once a process; an engine without a toggle may have been the first.
             importlib.import_module("sglang.srt.plugins.hook_registry").HookRegistry.apply_hooks()
         with _patched(config):
@@ -135,11 +139,12 @@ def _toggled(config: EngineConfig) -> Iterator[None]:
 @contextmanager
 def _patched(config: EngineConfig) -> Iterator[None]:
     """Let the configuration's patch choose the worker class while a scheduler starts."""
-    if config.patch == UNCHANGED:
+    patched = worker(config.patch)
+    if patched is None or patched == UNCHANGED:
         yield
         return
     algorithm = importlib.import_module("sglang.srt.speculative.spec_info").SpeculativeAlgorithm
-    patch, create_worker = worker_of(config.patch), algorithm.create_worker
+    patch, create_worker = worker_of(patched), algorithm.create_worker
     algorithm.create_worker = lambda self, server_args: patch(create_worker(self, server_args))
     try:
         yield
@@ -148,10 +153,13 @@ def _patched(config: EngineConfig) -> Iterator[None]:
 
 
 def toggle_environment(config: EngineConfig) -> dict[str, str]:
-    """The variables that configure the plugin as `config.toggle` says; none without a toggle."""
+    """The variables that configure the plugin, or a patch of SGLang, as `config.toggle` says; none without a toggle."""
     if config.toggle is None:
         return {}
     toggle = config.toggle
+    if worker(config.patch) is None:
+        kind, _, name = config.threshold_setting.partition(":")
+        return {name: str(toggle.threshold)} if kind == "env" else {}
     policy = importlib.import_module("harness.toggle.policy").Policy(toggle.threshold, toggle.hysteresis)
     settings = importlib.import_module("harness.toggle.settings")
     kept = settings.KEPT_TOKENS if toggle.kept_tokens is None else toggle.kept_tokens
@@ -159,9 +167,19 @@ def toggle_environment(config: EngineConfig) -> dict[str, str]:
     return environment
 
 
+def _set_threshold(args: Any, config: EngineConfig) -> None:
+    """Give the threshold to a patch of SGLang that has an argument for it."""
+    kind, _, name = config.threshold_setting.partition(":")
+    if kind == "env" or config.toggle is None or worker(config.patch) is not None:
+        return
+    if not hasattr(args, name):
+        raise RefusedConfiguration(f"ServerArgs has no {name}: the patch must add it, or take the threshold otherwise")
+    setattr(args, name, config.toggle.threshold)
+
+
 def _check_installed(config: EngineConfig, scheduler: Any) -> None:
     """SGLang swallows a plugin's errors: make sure that the toggle runs where it is asked for, and nowhere else."""
-    if config.patch != UNCHANGED:
+    if worker(config.patch) != UNCHANGED:
         return
     if hasattr(scheduler.draft_worker, "toggle") != (config.toggle is not None):
         raise RuntimeError(f"the toggle isn't installed as configured: the worker is {type(scheduler.draft_worker)}")

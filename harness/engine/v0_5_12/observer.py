@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
@@ -10,9 +9,10 @@ import torch
 
 from harness.checks import Checks
 from harness.engine.v0_5_12.buffers import model_runners
+from harness.engine.v0_5_12.draft_caches import draft_cache, radix_caches
 from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.requests import number_of
-from harness.observation import After, Compared, DraftCache, Forward, Launch, Memory, Replay, Request, on_host
+from harness.observation import After, Compared, Forward, Launch, Memory, Replay, Request, on_host
 from harness.trace import Trace, TraceStep
 
 SUMS_EACH_STEP = "SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY"
@@ -33,6 +33,8 @@ class Observer:
         self._compared: set[tuple[str, int]] = set()
         self._last_mode = ""
         self._without_draft: set[int] = set()
+        self._lacking: dict[tuple[int, int], bool] = {}
+        """By request and its retractions: whether it got such slots from the radix cache, or at a chunk's end."""
         self._verified: dict[int, list[int]] = {}
         self._read: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
@@ -145,11 +147,11 @@ class Observer:
                 streamed={number: request.output for number, request in traced.items()},
                 read=dict(zip(step.requests, read, strict=False)),
                 ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
-                without_draft=set() if step.accepted is None else self._with_slots_without_draft(holding),
+                without_draft=set() if step.accepted is None else self._with_slots_without_draft(step, holding),
             )
         )
-        if self._idle and not was_idle:
-            self._look_at_cached_draft(step)
+        if self._idle and not was_idle and (cached := radix_caches(self._scheduler, self._without_draft)):
+            self._checks.draft_caches(step.index, cached)
 
     def _saw_replay(self, replay: Replay) -> None:
         if self._step is not None:
@@ -183,16 +185,18 @@ class Observer:
             prefilled=not self._prefilling[number] and request.is_chunked == 0 and bool(request.output_ids),
         )
 
-    def _with_slots_without_draft(self, requests: list[Any]) -> set[int]:
-        if not self._without_draft or not requests:
-            return set()
+    def _with_slots_without_draft(self, step: TraceStep, holding: list[Any]) -> set[int]:
+        """Of a spec step's requests, those that hold such slots: from a prefill, so that one look at each is enough."""
+        decoding = {number: request for request in holding if (number := number_of(request.rid)) in step.requests}
+        prefills = {number: (number, request.retraction_count) for number, request in decoding.items()}
+        new = {number: request for number, request in decoding.items() if prefills[number] not in self._lacking}
         table = self._scheduler.req_to_token_pool.req_to_token
-        slots = on_host(*(table[request.req_pool_idx, : request.kv_committed_len] for request in requests))
-        return {
-            number_of(request.rid)
-            for request, mine in zip(requests, slots, strict=True)
-            if not self._without_draft.isdisjoint(mine)
-        }
+        looked_at = new if self._without_draft else {}
+        slots = on_host(*(table[one.req_pool_idx, : one.kv_committed_len] for one in looked_at.values()))
+        self._lacking |= dict.fromkeys((prefills[number] for number in new), False)
+        for number, mine in zip(looked_at, slots, strict=True):
+            self._lacking[prefills[number]] = not self._without_draft.isdisjoint(mine)
+        return {number for number, prefill in prefills.items() if self._lacking[prefill]}
 
     def _memory(self) -> Memory:
         scheduler = self._scheduler
@@ -253,40 +257,13 @@ class Observer:
             number, tokens = number_of(request.rid), [*request.origin_input_ids, *request.output_ids]
             known = min(lengths[number], len(tokens) - 1)
             slots = self._scheduler.req_to_token_pool.req_to_token[request.req_pool_idx, :known].long()
-            caches.append(self._draft_cache(number, tokens, slots))
+            caches.append(draft_cache(self._scheduler, self._without_draft, number, tokens, slots))
         self._checks.draft_caches(step.index, caches)
-
-    def _look_at_cached_draft(self, step: TraceStep) -> None:
-        """Show the draft's KV of all that the radix cache holds for requests to come."""
-        tree = self._scheduler.tree_cache
-        if len(model_runners(self._scheduler)) < 2 or tree.is_chunk_cache() or not tree.root_node.children:
-            return
-        paths = _paths(tree.root_node, [], [])
-        self._checks.draft_caches(step.index, [self._draft_cache(None, tokens, slots) for tokens, slots in paths])
-
-    def _draft_cache(self, number: int | None, tokens: list[int], slots: torch.Tensor) -> DraftCache:
-        pool = model_runners(self._scheduler)[1].token_to_kv_pool
-        ends = [place for place, slot in enumerate(slots.tolist()) if slot in self._without_draft]
-        return DraftCache(number, tokens, pool.k_buffer[0][slots], pool.v_buffer[0][slots], tuple(ends))
 
 
 def _flat(tensor: torch.Tensor | None) -> torch.Tensor:
     """What a patch left where one dimension is due: nothing, or a number."""
     return torch.empty(0, dtype=torch.int64) if tensor is None else tensor.reshape(-1)
-
-
-def _paths(node: Any, tokens: list[int], slots: list[torch.Tensor]) -> Iterator[tuple[list[int], torch.Tensor]]:
-    """From the root of a radix cache to each leaf: n + 1 tokens and n slots, since keys are pairs of tokens.
-
-    `RadixKey.token_ids` (mem_cache/radix_cache.py) ends with the token that the next node's begins with.
-    """
-    for child in node.children.values():
-        here = [*tokens[:-1], *child.key.token_ids]
-        there = [*slots, child.value]
-        if child.children:
-            yield from _paths(child, here, there)
-        else:
-            yield here, torch.cat(there)
 
 
 def _rows(spec_info: Any) -> dict[str, int]:

@@ -10,7 +10,7 @@ from tests.unit.report.findings import DEATH, EVERY, FAILS, FINDING, FLAKY, HANG
 
 
 def text(finding: Finding) -> str:
-    return issue.text(finding, finding.program, "# the script", "# the patch")
+    return issue.text(finding, finding.program, "# the script", {"patch.py": "# the patch"})
 
 
 @pytest.mark.parametrize("finding", EVERY, ids=lambda finding: finding.ran.outcome.kind)

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness import patches
 from harness.cases import load
 from harness.engine.device import Device
 from harness.errors import UsageError
+from harness.patches.workers import CASES
 from harness.program import Program
 from harness.report import reproducer
 from tests.unit.report.findings import DEATH, FAILS, FINDING, FOUND, HANG, PROGRAM, RAISE, RAN
@@ -83,7 +83,7 @@ def test_what_no_other_run_can_repeat_is_not_expected(tmp_path: Path) -> None:
 def test_a_patch_that_isnt_built_in(tmp_path: Path) -> None:
     """Its source is beside the script, which finds it wherever the folder is."""
     file = tmp_path / "mine.py"
-    file.write_text((patches.CASES / "attempt-1" / "patch.py").read_text())
+    file.write_text((CASES / "attempt-1" / "patch.py").read_text())
     config = PROGRAM.config.model_copy(update={"patch": str(file)})
     finding = replace(FINDING, ran=replace(RAN, program=PROGRAM.model_copy(update={"config": config})))
     folder = reproducer.write(finding, tmp_path / "out")

@@ -10,7 +10,7 @@ import pytest
 
 from harness.configuration import EngineConfig, ModelPair, Toggle
 from harness.outcome import Outcome
-from harness.patches import patch_beside
+from harness.patches.beside import patch_beside
 from harness.program import Abort, Drain, Flush, Program, Retract, Submit
 from harness.report.script import text
 from tests.unit.report.findings import DIES, FAILS, HANGS, PROGRAM, RAISES

@@ -42,10 +42,10 @@ def fails_where(wrong: Callable[[Program], bool]) -> Callable[[Program], Ran]:
     return run
 
 
-def shrunk(wrong: Callable[[Program], bool], until: float = NEVER) -> Program:
+def shrunk(wrong: Callable[[Program], bool], until: float = NEVER, at_once: int = 1) -> Program:
     shortest, run = Shortest(), fails_where(wrong)
     assert shortest.take(run(PROGRAM))
-    domain_pass(shortest, run, until)
+    domain_pass(shortest, run, until, at_once=at_once)
     assert shortest.ran is not None
     return shortest.ran.program
 
@@ -85,6 +85,14 @@ def test_what_matters_in_a_configuration_stays() -> None:
     program = shrunk(lambda program: program.config.page_size == 4 and program.config.graphs != ())
     assert program.operations == ()
     assert program.config == EngineConfig(topk=1, steps=1, page_size=4, graphs=(1,), toggle=Toggle(threshold=1))
+
+
+def test_side_by_side_it_ends_the_same_each_time() -> None:
+    def wrong(program: Program) -> bool:
+        return sum(submit.count for submit in program.submits) >= 3 and Retract() in program.operations
+
+    several = [shrunk(wrong, at_once=at_once) for at_once in (4, 4, 4)]
+    assert several == [shrunk(wrong)] * 3
 
 
 def test_no_time() -> None:

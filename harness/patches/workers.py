@@ -1,4 +1,4 @@
-"""Patches under test: those that come with the harness, by name, or any by the path of its file.
+"""Patches of the toggled worker: those that come with the harness, by name, or any by the path of its file.
 
 By name there are `warm`, the three attempts and the seeded faults. Each but `warm` is a file `cases/NAME/patch.py` with
 one function, `worker(toggled)`: it is given the worker class that the fixed toggle would have installed and returns the
@@ -15,14 +15,10 @@ from typing import Any
 
 from harness.configuration import Strategy, Worker
 from harness.errors import RefusedConfiguration
-from harness.program import Program
+from harness.patches.stack import PYTHON, UNCHANGED, Patch, worker
 
-CASES = Path(__file__).parents[1] / "cases"
-UNCHANGED = "warm"
-"""The fixed toggle, as it is."""
+CASES = Path(__file__).parents[2] / "cases"
 PATCH_FILE = "patch.py"
-SUFFIX = ".py"
-"""What the path of a patch's file ends with, and no name does."""
 
 WorkerOf = Callable[[type], type]
 
@@ -34,7 +30,7 @@ def names() -> list[str]:
 
 def file_of(name: str) -> Path | None:
     """A patch's file, None of the fixed toggle; raises RefusedConfiguration, naming those there are, for none."""
-    if name.endswith(SUFFIX):
+    if name.endswith(PYTHON):
         if not Path(name).is_file():
             raise RefusedConfiguration(f"no patch {name}: no such file")
         return Path(name)
@@ -43,23 +39,15 @@ def file_of(name: str) -> Path | None:
     return None if name == UNCHANGED else CASES / name / PATCH_FILE
 
 
-def patch_beside(program: Program, folder: Path) -> Program:
-    """A program whose patch is `patch.py` means the file beside it, in the folder that it was read from."""
-    if program.config.patch != PATCH_FILE:
-        return program
-    config = program.config.model_copy(update={"patch": str((folder / PATCH_FILE).resolve())})
-    return program.model_copy(update={"config": config})
-
-
-def written_for(name: str) -> Worker | None:
+def written_for(patch: Patch) -> Worker | None:
     """The worker that a patch is for, read without loading SGLang; None of one that is for any."""
-    worker = _constant(name, "WORKER")
-    return None if worker is None else Worker(worker)
+    found = _constant(patch, "WORKER")
+    return None if found is None else Worker(found)
 
 
-def strategy_of(name: str) -> Strategy:
+def strategy_of(patch: Patch) -> Strategy:
     """The strategy that a patch is for, read without loading SGLang; warm of one that doesn't say."""
-    strategy: Strategy = _constant(name, "STRATEGY") or "warm"
+    strategy: Strategy = _constant(patch, "STRATEGY") or "warm"
     return strategy
 
 
@@ -75,9 +63,12 @@ def worker_of(name: str) -> WorkerOf:
     return worker
 
 
-def _constant(name: str, constant: str) -> Any:
-    file = file_of(name)
-    for node in _parsed(name, file).body if file is not None else ():
+def _constant(patch: Patch, constant: str) -> Any:
+    name = worker(patch)
+    file = None if name is None else file_of(name)
+    if name is None or file is None:
+        return None
+    for node in _parsed(name, file).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == constant:
             return ast.literal_eval(node.value)
     return None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.validation.diffs import Diff, private_copy, read
+from harness.patches.diffs import Diff, private_copy, read
 
 BEFORE = "def decode(batch):\n    return batch\n\n\ndef verify(batch):\n    return batch\n"
 CHANGE = "--- a/{path}\n+++ b/{path}\n@@ -1,3 +1,3 @@\n def decode(batch):\n-    return batch\n+    return {what}\n \n"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
-from harness.errors import UsageError
+from harness.errors import BrokenPatch, UsageError
 
 PACKAGE = "sglang"
 IN_REPOSITORY = "python"
@@ -124,4 +124,4 @@ def _check_syntax(file: Path) -> None:
     try:
         compile(file.read_text(), str(file), "exec")
     except SyntaxError as error:
-        raise UsageError(f"the patched {file.name} has a syntax error in line {error.lineno}: {error.msg}") from None
+        raise BrokenPatch(f"the patched {file.name} has a syntax error in line {error.lineno}: {error.msg}") from None

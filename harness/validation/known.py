@@ -1,0 +1,62 @@
+"""The stage of known sequences: every program that once broke a patch, under this one."""
+
+from collections.abc import Iterator
+from time import monotonic
+
+from harness.cases import all_folders, load
+from harness.configuration import Toggle
+from harness.program import Program
+from harness.validation.ending import Ending
+from harness.validation.lab import Lab
+from harness.validation.stage import Stage
+
+NAME = "known sequences"
+SEQUENCES = ((1, 10, 3), (10, 1, 10), (1, 0, 1), (5, 6, 5, 6, 5), (16, 17, 16))
+"""For thresholds of 5, the last for 16: the largest captured size and one more."""
+
+
+def known(lab: Lab) -> Stage:
+    """Run them all, or as many as there is time for."""
+    ending = Ending(lab, NAME)
+    programs = list(known_programs(lab))
+    results = 0
+    until = monotonic() + lab.plan.profile.budget.known
+    for ran in lab.side_by_side(lambda named: (named[0], lab.run(named[1])), programs, until):
+        results += 1
+        name, seen = ran
+        if seen is not None and seen.outcome.kind != "passes":
+            return ending.failed(seen, f"the program of {name}")
+    said = f"{results} of {len(programs)} programs that broke other patches pass"
+    if results < len(programs) // 2:
+        return ending.unproven(f"{said}: no time for the others")
+    return ending.passed(said)
+
+
+def known_programs(lab: Lab) -> Iterator[tuple[str, Program]]:
+    """Each with the case or the batch sizes that it comes from; those of one configuration follow each other."""
+    named = [*_cases(lab), *_sequences(lab)]
+    different: dict[Program, str] = {}
+    for name, program in named:
+        different.setdefault(program, name)
+    order = {config: place for place, config in enumerate(dict.fromkeys(program.config for program in different))}
+    for program in sorted(different, key=lambda program: order[program.config]):
+        yield different[program], program
+
+
+def _cases(lab: Lab) -> Iterator[tuple[str, Program]]:
+    """Those with a toggle: SGLang's own findings need none, and no patch of a toggle mends them."""
+    plan = lab.plan
+    for folder in all_folders():
+        program = load(folder).program
+        config = program.config
+        if config.toggle is not None and config.worker in lab.workers:
+            changes = {"patch": plan.patch, "threshold_setting": plan.threshold_setting}
+            yield folder.name, program.model_copy(update={"config": config.model_copy(update=changes)})
+
+
+def _sequences(lab: Lab) -> Iterator[tuple[str, Program]]:
+    for sizes in SEQUENCES:
+        for worker in lab.workers:
+            toggle = Toggle(threshold=5 if max(sizes) <= 10 else 16)
+            config = lab.plan.config(worker, toggle=toggle, max_running_requests=17)
+            yield f"batch sizes {', '.join(map(str, sizes))}", Program.from_batch_sizes(config, sizes)

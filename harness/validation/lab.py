@@ -1,0 +1,136 @@
+"""Where a patch is tried: warm engines with it, programs side by side, and what they reached, counted."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from itertools import cycle, islice
+from time import monotonic
+from types import TracebackType
+from typing import Self, TypeVar
+
+from harness.errors import RefusedConfiguration
+from harness.isolation.engines import Engines
+from harness.isolation.messages import Run
+from harness.isolation.nursery import Nursery
+from harness.isolation.ran import Ran
+from harness.patches.stack import sources
+from harness.program import Program
+from harness.search.environment import environment
+from harness.search.finding import Finding
+from harness.search.labels import labels
+from harness.search.progress import Progress
+from harness.search.pursue import Pursuit
+from harness.search.shrink import Shortest
+from harness.validation.plan import Plan
+from harness.validation.stage import Coverage
+
+TICK_SECONDS = 0.2
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Lab:
+    """Engines for one validation; shared by its stages."""
+
+    def __init__(self, plan: Plan, watch: Callable[[Progress], None]) -> None:
+        self.plan, self.watch = plan, watch
+        self.workers = plan.workers
+        """Those that are tested: SGLang may refuse one."""
+        self.progress = Progress()
+        """Of the stage that runs."""
+        self._stop = threading.Event()
+        each = -(-plan.at_once // len(plan.gpus))
+        self._nurseries = [Nursery(plan.device, gpu, plan.limits, sources(plan.patch)) for gpu in plan.gpus]
+        # An engine each that runs, and one more: the stages compare configurations with each other.
+        self._pools = [Engines(nursery, each + 1) for nursery in self._nurseries]
+        self._next = cycle(self._pools)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        for pool in self._pools:
+            pool.close()
+        for nursery in self._nurseries:
+            nursery.close()
+
+    def run(self, program: Program, keep_trace: bool = False, engines: Engines | None = None) -> Ran | None:
+        """Run a program with all checks, and count it; None where SGLang refuses its configuration."""
+        engines = engines or self.engines()
+        try:
+            ran = engines.run(Run(program, summary=labels, keep_trace=keep_trace), self._stop.is_set)
+        except RefusedConfiguration as error:
+            self.progress.refuse(program.config, str(error))
+            return None
+        self.progress.count(ran)
+        return ran
+
+    def engines(self) -> Engines:
+        """A GPU's engines, in turn."""
+        return next(self._next)
+
+    @property
+    def pools(self) -> Sequence[Engines]:
+        """Each GPU's engines."""
+        return self._pools
+
+    def side_by_side(self, work: Callable[[Item], Result], items: Iterable[Item], until: float) -> Iterator[Result]:
+        """The results as they come; no item is begun after `until` (by `monotonic`), or once nobody asks for more."""
+        remaining = iter(items)
+        with ThreadPoolExecutor(self.plan.at_once) as pool:
+            pending = {pool.submit(work, item) for item in islice(remaining, self.plan.at_once)}
+            try:
+                while pending:
+                    done, pending = wait(pending, TICK_SECONDS, FIRST_COMPLETED)
+                    self.watch(self.progress)
+                    for future in done:
+                        yield future.result()
+                        if monotonic() < until:
+                            pending |= {pool.submit(work, item) for item in islice(remaining, 1)}
+            except KeyboardInterrupt:
+                self._stop.set()  # else the pool would wait for what runs
+                raise
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def pursue(self, ran: Ran) -> Finding:
+        """Shrink a failure and run it again from cold; of a scheduler that doesn't start there is nothing to shrink."""
+        if ran.outcome.step is None:
+            surroundings = environment(self.plan.device).result()
+            return Finding(ran, ran.program, self.plan.device, self.plan.seed, [], [], surroundings)
+        shortest = Shortest()
+        shortest.take(ran)
+        pursue = Pursuit(self._pools[0], self.plan.seed, self.plan.at_once, self._stop.is_set, self.progress)
+        until = monotonic() + self.plan.profile.budget.shrink
+        finding: list[Finding] = []
+        thread = threading.Thread(target=lambda: finding.append(pursue(shortest, until)[0]))
+        thread.start()
+        while thread.is_alive():
+            thread.join(TICK_SECONDS)
+            self.watch(self.progress)
+        return finding[0]
+
+    def coverage(self) -> Coverage:
+        """What was reached since the last call."""
+        seen, self.progress = self.progress, Progress()
+        return coverage_of(seen)
+
+
+def coverage_of(progress: Progress) -> Coverage:
+    """A search's or a stage's counts as a value."""
+    return Coverage(
+        programs=progress.programs,
+        steps=progress.steps,
+        crossing=progress.crossing,
+        configurations=len(progress.configurations),
+        labels=dict(progress.labels),
+        looked=dict(progress.looked),
+        looked_in_part={name: count for name, count in progress.looked_in_part.items() if count},
+        skipped={f"{check}: {reason}": count for (check, reason), count in progress.skipped.items()},
+        refused={str(config): reason for config, reason in progress.refused.items()},
+    )

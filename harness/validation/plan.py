@@ -1,0 +1,56 @@
+"""What a validation is to do, as one value; its fingerprint says whether an interrupted one can go on."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.configuration import DEFAULT_SETTING, EngineConfig, Toggle, Worker
+from harness.engine.device import Device
+from harness.isolation.child import Limits
+from harness.patches.beside import files
+from harness.patches.stack import Patch, title
+from harness.validation.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A validation."""
+
+    patch: Patch
+    device: Device
+    profile: Profile
+    output: Path
+    """Folder of the report."""
+    workers: tuple[Worker, ...] = (Worker.V1, Worker.V2)
+    threshold: int = 5
+    """Of the stages that aren't given one by a case or the grid."""
+    threshold_setting: str = DEFAULT_SETTING
+    seed: int = 0
+    at_once: int = 2
+    """Programs that run side by side, spread over `gpus`."""
+    gpus: tuple[str | None, ...] = (None,)
+    most_skipped: float = 0.1
+    """Share of what checks look at that may be left out, 0 to 1."""
+    most_step_ratio: float = 1.5
+    """Most that a step may take, against the engine that it should be as quick as; judged on a GPU."""
+    limits: Limits = field(default_factory=lambda: Limits(boot_seconds=180.0))
+
+    def config(self, worker: Worker, **changes: object) -> EngineConfig:
+        """The ordinary configuration under test."""
+        given: dict[str, object] = {
+            "worker": worker,
+            "toggle": Toggle(threshold=self.threshold),
+            "patch": self.patch,
+            "threshold_setting": self.threshold_setting,
+            "max_running_requests": max(17, self.threshold + 2),
+            **changes,
+        }
+        return EngineConfig.model_validate(given)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all that decides what the stages do, the patch's content among it."""
+        content = [file.read_text() for file in files(self.patch).values()]
+        parts = (title(self.patch), *content, self.device, self.profile, self.workers, self.threshold, self.seed)
+        more = (self.threshold_setting, self.most_skipped, self.most_step_ratio)
+        return hashlib.sha256(repr((*parts, *more)).encode()).hexdigest()[:16]

@@ -1,0 +1,51 @@
+"""The stages of a validation on disk, each as it ends: what an interrupted one goes on from."""
+
+import json
+
+from pydantic import ValidationError
+
+from harness.errors import UsageError
+from harness.validation.plan import Plan
+from harness.validation.stage import Stage, Status
+
+FILE = "stages.jsonl"
+
+
+class Record:
+    """A line for the plan's fingerprint, and one for each stage."""
+
+    def __init__(self, plan: Plan, resume: bool) -> None:
+        """Begin a new one, or read the one that is there; raises UsageError where that doesn't fit, or can't be had."""
+        self._file = plan.output / FILE
+        self.stages: dict[str, Stage] = {}
+        """By name, those that ended well: what failed or stayed unproven is run again."""
+        try:
+            plan.output.mkdir(parents=True, exist_ok=True)
+            if resume:
+                self._read(plan)
+            else:
+                self._file.write_text(json.dumps({"fingerprint": plan.fingerprint}) + "\n")
+        except OSError as error:
+            raise UsageError(f"--output {plan.output}: {error.strerror}") from None
+
+    def add(self, stage: Stage) -> None:
+        """Write a stage down; raises UsageError where that can't be done."""
+        self.stages[stage.name] = stage
+        try:
+            with self._file.open("a") as file:
+                file.write(stage.model_dump_json() + "\n")
+        except OSError as error:
+            raise UsageError(f"{self._file}: {error.strerror}: free some space, then --resume") from None
+
+    def _read(self, plan: Plan) -> None:
+        if not self._file.is_file():
+            raise UsageError(f"--resume: {plan.output} holds no validation that was begun; leave --resume out")
+        first, *lines = self._file.read_text().splitlines() or [""]
+        try:
+            fingerprint = json.loads(first)["fingerprint"]
+            stages = [Stage.model_validate_json(line) for line in lines if line.endswith("}")]
+        except (ValueError, KeyError, TypeError, ValidationError):
+            raise UsageError(f"--resume: {self._file} can't be read: leave --resume out") from None
+        if fingerprint != plan.fingerprint:
+            raise UsageError(f"--resume: {plan.output} is of another patch or other options: leave --resume out")
+        self.stages = {stage.name: stage for stage in stages if stage.status is Status.PASSED}

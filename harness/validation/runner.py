@@ -1,0 +1,72 @@
+"""The stages in order, quickest to fail first, until one fails."""
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+
+from harness.engine.device import Device
+from harness.search.progress import Progress
+from harness.validation import acceptance, known, searching, soak, speed, starting, tokens
+from harness.validation.lab import Lab
+from harness.validation.plan import Plan
+from harness.validation.record import Record
+from harness.validation.stage import Stage, Status
+from harness.validation.verdict import BY_PROFILE, EARLIER
+
+LEAST_SEARCH_SECONDS = 10.0
+NO_GPU = "no GPU was found, and one was asked for: see `toggle-harness doctor`"
+INTERRUPTED = "interrupted"
+
+
+def validate(plan: Plan, record: Record, watch: Callable[[Progress], None]) -> Iterator[Stage]:
+    """Run what hasn't passed already; a stage for each name, whatever happens."""
+    if plan.device is Device.CUDA and Device.auto() is not Device.CUDA:
+        yield Stage(name=starting.STARTS, status=Status.UNPROVEN, said=NO_GPU)
+        yield from (_left_out(name, EARLIER) for name, _, _ in _stages(plan, 0.0) if name != starting.STARTS)
+        return
+    began = monotonic() - sum(stage.seconds for stage in record.stages.values())
+    why: str | None = None
+    with Lab(plan, watch) as lab:
+        for name, wanted, run in _stages(plan, began):
+            if why is not None:
+                yield _left_out(name, why)
+            elif not wanted:
+                yield _left_out(name, BY_PROFILE)
+            elif name in record.stages and name != starting.STARTS:  # without which there are no engines
+                yield record.stages[name]
+            else:
+                stage, why = _run(lab, name, run)
+                if stage.said != INTERRUPTED:
+                    record.add(stage)
+                yield stage
+
+
+def _run(lab: Lab, name: str, run: Callable[[Lab], Stage]) -> tuple[Stage, str | None]:
+    """A stage, and why no other is to follow."""
+    try:
+        stage = run(lab)
+    except KeyboardInterrupt:
+        return Stage(name=name, status=Status.UNPROVEN, said=INTERRUPTED, coverage=lab.coverage()), INTERRUPTED
+    hopeless = name == starting.STARTS and stage.status is Status.UNPROVEN
+    return stage, EARLIER if hopeless or stage.status is Status.FAILED else None
+
+
+def _left_out(name: str, why: str) -> Stage:
+    return Stage(name=name, status=Status.LEFT_OUT, said=why)
+
+
+def _stages(plan: Plan, began: float) -> Iterator[tuple[str, bool, Callable[[Lab], Stage]]]:
+    """Name, whether the profile has it, and what to run; the search gets the time that is left when it is asked for."""
+    budget = plan.profile.budget
+
+    def search(lab: Lab) -> Stage:
+        left = budget.total - budget.soak - budget.speed - (monotonic() - began)
+        return searching.searched(lab, max(LEAST_SEARCH_SECONDS, left))
+
+    yield starting.STARTS, True, starting.starts
+    yield starting.MAIN_JOB, True, starting.main_job
+    yield known.NAME, budget.known > 0, known.known
+    yield tokens.NAME, budget.tokens > 0, tokens.same_tokens
+    yield acceptance.NAME, budget.acceptance > 0, acceptance.acceptance
+    yield searching.NAME, True, search
+    yield soak.NAME, budget.soak > 0, soak.soak
+    yield speed.NAME, budget.speed > 0, speed.speed

@@ -1,0 +1,45 @@
+"""The stage of the search: random programs over the configuration grid, for the time that is left."""
+
+from harness.report import facts
+from harness.search.grid import grid
+from harness.search.search import Plan as SearchPlan
+from harness.search.search import Search
+from harness.validation.ending import Ending
+from harness.validation.lab import Lab, coverage_of
+from harness.validation.stage import Stage
+
+NAME = "search"
+
+
+def searched(lab: Lab, seconds: float) -> Stage:
+    """Search until something fails, or for `seconds`."""
+    ending, plan = Ending(lab, NAME), lab.plan
+    configs = [
+        config for config in grid(plan.device, None, plan.patch, plan.threshold_setting) if config.worker in lab.workers
+    ]
+    search = Search(
+        SearchPlan(
+            grid=configs,
+            device=plan.device,
+            seed=plan.seed,
+            seconds=seconds,
+            threads=plan.at_once,
+            gpus=plan.gpus,
+            shrink_seconds=plan.profile.budget.shrink,
+            limits=plan.limits,
+        )
+    )
+    finding = search.run(lab.watch, lab.pools)
+    coverage = coverage_of(search.progress)
+    if finding is not None:
+        stage = ending.found(finding, f"a random program, shrunk: {facts.in_full(finding.ran.outcome)}")
+    elif search.interrupted:
+        raise KeyboardInterrupt
+    elif not search.progress.crossing:
+        stage = ending.unproven("no random program crossed the threshold")
+    else:
+        stage = ending.passed(
+            f"{coverage.programs} random programs on {coverage.configurations} of {len(configs)} configurations, "
+            f"{coverage.crossing} of them across the threshold"
+        )
+    return stage.model_copy(update={"coverage": coverage})

@@ -1,0 +1,73 @@
+"""The stage of differential runs: the patched engine, a plain one and an always-spec one, token by token."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from time import monotonic
+
+from harness.configuration import EngineConfig
+from harness.isolation.ran import Ran
+from harness.oracle import answers_of, judge, plain_program
+from harness.outcome import Outcome
+from harness.patches.stack import without_worker
+from harness.program import Program
+from harness.search.grid import grid
+from harness.search.sampling import program_of
+from harness.validation.ending import Ending
+from harness.validation.lab import Lab
+from harness.validation.stage import Stage
+
+NAME = "same tokens"
+CONFIGURATIONS_EACH = 3
+"""Of each worker, the first of the grid; a search takes the others."""
+
+
+def same_tokens(lab: Lab) -> Stage:
+    """Random programs, each on three engines, for as long as there is time."""
+    ending = Ending(lab, NAME)
+    until = monotonic() + lab.plan.profile.budget.tokens
+    compared = requests = 0
+    for ran in lab.side_by_side(lambda program: compare(lab, program), _programs(lab), until):
+        if ran is None:
+            continue
+        if ran.outcome.kind != "passes":
+            return ending.failed(ran, "a random program")
+        compared += 1
+        requests += len(ran.trace.requests)
+    if not compared:
+        return ending.unproven("no program could be compared")
+    return ending.passed(f"{requests} requests of {compared} random programs, on a plain and an always-spec engine too")
+
+
+def compare(lab: Lab, program: Program) -> Ran | None:
+    """The first of the three runs that fails; the patched one where none does, None where SGLang refuses."""
+    patched = lab.run(program, keep_trace=True)
+    if patched is None or patched.outcome.kind != "passes":
+        return patched
+    references = {"a plain engine": plain_program(program), "an always-spec engine": always_spec(program)}
+    for other, reference in references.items():
+        ran = lab.run(reference, keep_trace=True)
+        if ran is None:
+            return None
+        if ran.outcome.kind != "passes":
+            return ran
+        wrong = judge(patched.trace, answers_of(program, ran.trace))
+        if wrong:
+            said = f"request {wrong[0].request}: {wrong[0].message}, by {other}"
+            return replace(patched, outcome=Outcome(kind="fails", step=len(patched.trace.steps) - 1, text=said))
+    return patched
+
+
+def always_spec(program: Program) -> Program:
+    """The same requests without a toggle."""
+    config = program.config.model_copy(update={"toggle": None, "patch": without_worker(program.config.patch)})
+    return plain_program(program).model_copy(update={"config": config})
+
+
+def _programs(lab: Lab) -> Iterator[Program]:
+    configs: list[EngineConfig] = []
+    for worker in lab.workers:
+        of_worker = grid(lab.plan.device, worker, lab.plan.patch, lab.plan.threshold_setting)
+        configs += of_worker[:CONFIGURATIONS_EACH]
+    for number in count(lab.plan.seed):
+        yield program_of(configs[number % len(configs)], number)
