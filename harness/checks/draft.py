@@ -32,8 +32,10 @@ class DraftState(Check):
 
     `GenerationBatchResult.num_correct_drafts_per_req_cpu` (managers/utils.py) against the closed form of the model
     pair, or against an always-spec run; `MHATokenToKVPool` of the draft (mem_cache/memory_pool.py) against the pair
-    computed in torch (fixtures/model_pair). With graphs SGLang's own draft extend accepts less after a spec step
-    (cases/upstream), so that only steps after a prefill or a plain step are compared then.
+    computed in torch (fixtures/model_pair), of each request at its first spec step after a prefill or a plain stretch,
+    and of whatever the radix cache holds when the scheduler falls idle. Between plain steps the draft may lag (the
+    toggle's strategy plain): nothing looks at it there. With graphs SGLang's own draft extend accepts less after a
+    spec step (cases/upstream), so that only steps after a prefill or a plain step are compared then.
     """
 
     name = "I11-draft"

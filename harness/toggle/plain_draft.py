@@ -1,9 +1,9 @@
-"""The draft's part of a plain step: one forward over the tokens just sampled, so that its KV never falls behind.
+"""The draft's part of strategy `warm`: after each plain step one forward over the tokens just sampled.
 
-It reads the same positions, slots and lengths as the target's decode forward of the same step, and the hidden states
-that this returned: draft entry p is of token p + 1 and the target's hidden state at p (EAGLE-3, arXiv:2503.01840).
-SGLang extends the draft after each verify (`forward_draft_extend_after_decode`); with one token a request that is a
-decode forward.
+So its KV never falls behind. The forward reads the same positions, slots and lengths as the target's of the same step,
+and the hidden states that this returned: draft entry p is of token p + 1 and the target's hidden state at p (EAGLE-3,
+arXiv:2503.01840). SGLang extends the draft after each verify (`forward_draft_extend_after_decode`); with one token a
+request that is a decode forward.
 """
 
 from copy import copy
