@@ -52,21 +52,13 @@ def outruns_context(config: EngineConfig, submit: Submit) -> bool:
 
     SGLang's buffers hold context_length tokens for each request of a batch, in graphs of the largest captured one
     (`custom_mask` and `kv_indices`, layers/attention/triton_backend.py): a batch in which others leave enough of
-    theirs unused is served. V2 has larger batches, too, write their mask there: case v2-mask-outrun.
+    theirs unused is served.
     """
     ahead = max(config.verified_tokens, config.steps)
     if config.worker is Worker.V2:
         ahead += config.steps + 1  # a step in vain, after a run that reached past the end
     # Before its last step a request has all tokens but one, and has read all but the last of these.
-    return config.speculative and _longest(config, submit) - 2 + ahead > _room(config)
-
-
-def _room(config: EngineConfig) -> int:
-    """Tokens for each request of the largest batch that speculates, in buffers for the largest captured one."""
-    speculating = config.max_running_requests if config.toggle is None else config.toggle.threshold
-    if config.worker is not Worker.V2 or not config.graphs:
-        return config.context_length
-    return config.context_length * config.graphs[-1] // max(config.graphs[-1], speculating)
+    return config.speculative and _longest(config, submit) - 2 + ahead > config.context_length
 
 
 def outruns_row(config: EngineConfig, submit: Submit) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.configuration import EngineConfig, Toggle, Worker
+from harness.configuration import EngineConfig, Worker
 from harness.program import Abort, Program, Step, Submit
 from harness.search.upstream import outruns_context, outruns_row, safe_steps, stops_late
 
@@ -52,19 +52,6 @@ def test_the_end_of_the_context(settings: dict[str, int], least: int) -> None:
     config = EngineConfig(context_length=64, **settings)
     left = [left for left in range(2, 20) if not outruns_context(config, Submit(max_new_tokens=64 - 9 - left))]
     assert left[0] == least
-
-
-def test_batches_of_v2_larger_than_any_captured_share_the_buffers_of_the_largest() -> None:
-    def outrun(**settings: object) -> bool:
-        return outruns_context(EngineConfig(context_length=64, **settings), Submit(max_new_tokens=20))
-
-    above, below = Toggle(threshold=5), Toggle(threshold=4)
-    assert outrun(worker="v2", graphs=(2, 4), toggle=above, max_running_requests=8) is False
-    assert outrun(worker="v2", graphs=(2,), toggle=above, max_running_requests=8) is True
-    assert outrun(worker="v2", graphs=(2,), max_running_requests=2) is False
-    assert outrun(worker="v2", graphs=(), toggle=above, max_running_requests=8) is False
-    assert outrun(worker="v1", graphs=(2,), toggle=above, max_running_requests=8) is False
-    assert outrun(worker="v2", graphs=(4,), toggle=below, max_running_requests=8) is False
 
 
 def test_rows_of_the_request_pool() -> None:
