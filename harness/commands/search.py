@@ -56,7 +56,7 @@ def command(
     from harness.search.grid import grid
     from harness.search.search import Plan, Search
 
-    configs = grid(resolved, _worker_of(tested, worker), tested, threshold_setting)
+    configs = grid(resolved, _worker_of(tested, worker), tested, options.checked_setting(threshold_setting))
     gpus = children.identifiers(resolved)
     plan = Plan(
         grid=configs,
