@@ -37,7 +37,7 @@ class Plan:
     """Share of what checks look at that may be left out, 0 to 1."""
     most_step_ratio: float = 1.5
     """Most that a step may take, against the engine that it should be as quick as; judged on a GPU."""
-    limits: Limits = field(default_factory=lambda: Limits(boot_seconds=180.0))
+    limits: Limits = field(default_factory=lambda: Limits(boot_seconds=300.0))
 
     def config(self, worker: Worker, **changes: object) -> EngineConfig:
         """The ordinary configuration under test."""
