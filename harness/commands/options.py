@@ -78,6 +78,11 @@ def configuration(**fields: Any) -> EngineConfig:
         raise RefusedConfiguration(first_problem(error)) from None
 
 
+def checked_setting(text: str) -> str:
+    """What --threshold-setting says; raises RefusedConfiguration for what is neither."""
+    return configuration(threshold_setting=text).threshold_setting
+
+
 def captured(graphs: bool | None) -> tuple[int, ...] | None:
     """The captured sizes of --graphs or --no-graphs: none, or the configuration's to choose."""
     return () if graphs is False else None

@@ -59,8 +59,8 @@ def command(
     from harness.search.grid import grid
     from harness.search.search import Plan, Search
 
-    strategy = strategy or strategy_of(tested)
-    configs = grid(resolved, _worker_of(tested, worker), tested, threshold_setting, strategy)
+    setting, strategy = options.checked_setting(threshold_setting), strategy or strategy_of(tested)
+    configs = grid(resolved, _worker_of(tested, worker), tested, setting, strategy)
     gpus = children.identifiers(resolved)
     plan = Plan(
         grid=configs,

@@ -67,7 +67,7 @@ def command(
             output=output,
             workers=_workers(patch, worker),
             threshold=threshold,
-            threshold_setting=threshold_setting,
+            threshold_setting=options.checked_setting(threshold_setting),
             seed=seed,
             most_skipped=most_skipped,
             most_step_ratio=most_step_ratio,

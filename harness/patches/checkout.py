@@ -35,7 +35,7 @@ def as_diff(folder: Path) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
     except OSError as error:
-        raise UsageError(f"{place}: {error.strerror}: set XDG_CACHE_HOME to a folder that can be written") from None
+        raise UsageError(f"{place}: {error.strerror}: set XDG_CACHE_HOME to another folder") from None
     return place
 
 

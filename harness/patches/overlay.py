@@ -56,9 +56,7 @@ def copy_with(diffs: Sequence[Diff]) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=".", dir=place.parent))
     except OSError as error:
-        raise UsageError(
-            f"{place.parent}: {error.strerror}: set XDG_CACHE_HOME to a folder for patched copies"
-        ) from None
+        raise UsageError(f"{place.parent}: {error.strerror}: set XDG_CACHE_HOME to another folder") from None
     try:
         private_copy(installed, diffs, unfinished)
         unfinished.rename(place)

@@ -4,15 +4,21 @@ import re
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.checks import NAMES
 from harness.detection import Detected
 from harness.engine.device import Device
 from harness.outcome import Outcome
-from harness.search.hunt import Hunted
+from harness.validation.verdict import Verdict
+
+if TYPE_CHECKING:  # both import Hypothesis, which a command line that is refused needs not
+    from harness.search.hunt import Hunted
+    from harness.validation.trial import Tried
 
 HEADS = {Device.CPU: "## On the emulated device", Device.CUDA: "## On a GPU"}
 SEARCHED = {Device.CPU: "## Found by search, on the emulated device", Device.CUDA: "## Found by search, on a GPU"}
+VALIDATED = {Device.CPU: "## Validated, on the emulated device", Device.CUDA: "## Validated, on a GPU"}
 INTRODUCTION = """# Which check sees which fault
 
 Made by `toggle-harness detect --write docs/detection.md`. Each row is a case (`cases/NAME`, its README says what the
@@ -22,6 +28,7 @@ notices by itself).
 
 `toggle-harness detect --search --write docs/detection.md` makes the tables of searches: from nothing but the patch to a
 shrunk reproducer that three cold runs confirm. Seconds count from the start of the search, SGLang imported.
+`toggle-harness detect --validate quick --write docs/detection.md` makes those of what `validate` says of each patch.
 """
 
 
@@ -48,7 +55,7 @@ def section(device: Device, detected: Sequence[Detected]) -> str:
     )
 
 
-def searched(device: Device, hunted: Sequence[Hunted]) -> str:
+def searched(device: Device, hunted: "Sequence[Hunted]") -> str:
     """The section of searches on one device."""
     found = [one for one in hunted if one.outcome is not None]
     missed = [one.patch for one in hunted if one.outcome is None]
@@ -69,10 +76,30 @@ def searched(device: Device, hunted: Sequence[Hunted]) -> str:
     )
 
 
+def validated(device: Device, profile: str, tried: "Sequence[Tried]") -> str:
+    """The section of validations on one device."""
+    wrong = [one for one in tried if one.expected is not None]
+    unsafe = [one for one in wrong if one.verdict is Verdict.UNSAFE]
+    alike = [one for one in unsafe if one.right]
+    head = ["patch", "verdict", "stage", "fails as", "its case says", "seconds"]
+    rows = [head, ["---"] * len(head), *(_tried(one) for one in tried)]
+    return "\n".join(
+        [
+            VALIDATED[device],
+            "",
+            f"Profile {profile}: {len(unsafe)} of {len(wrong)} wrong patches unsafe, {len(alike)} of them by the check "
+            "or the error that their case names first.",
+            "",
+            *("| " + " | ".join(row) + " |" for row in rows),
+            "",
+        ]
+    )
+
+
 def write(page: Path, section: str) -> None:
     """Put a section in the place of the one with its heading, or make the page."""
     text = page.read_text() if page.exists() else INTRODUCTION
-    sections = {head: "" for head in (*HEADS.values(), *SEARCHED.values())}
+    sections = {head: "" for head in (*HEADS.values(), *SEARCHED.values(), *VALIDATED.values())}
     for head in sections:
         found = re.search(rf"^{re.escape(head)}$.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
         sections[head] = found.group().rstrip() + "\n" if found else ""
@@ -80,7 +107,7 @@ def write(page: Path, section: str) -> None:
     page.write_text("\n".join([INTRODUCTION, *(part for part in sections.values() if part)]))
 
 
-def _hunted(one: Hunted) -> list[str]:
+def _hunted(one: "Hunted") -> list[str]:
     if one.outcome is None or one.program is None:
         return [one.patch, "not found", "-", "-", "-", str(one.programs), "-", f"{one.seconds:.0f}"]
     said = one.outcome.check or (one.outcome.text or one.outcome.kind).partition(":")[0]
@@ -94,6 +121,14 @@ def _hunted(one: Hunted) -> list[str]:
         f"{one.same} of {one.cold_runs}",
         f"{one.seconds:.0f}",
     ]
+
+
+def _tried(one: "Tried") -> list[str]:
+    seen, expected = (
+        "-" if outcome is None else outcome.check or (outcome.text or outcome.kind).partition(":")[0].replace("|", "/")
+        for outcome in (one.outcome, one.expected)
+    )
+    return [one.patch, one.verdict.value, one.stage or "-", seen, expected, f"{one.seconds:.0f}"]
 
 
 def _row(one: Detected) -> list[str]:

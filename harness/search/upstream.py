@@ -61,6 +61,21 @@ def outruns_context(config: EngineConfig, submit: Submit) -> bool:
     return config.speculative and _longest(config, submit) - 2 + ahead > config.context_length
 
 
+def spills_mask(config: EngineConfig, submit: Submit) -> bool:
+    """Whether a spec batch that no graph fits, of such requests, may be too much for the graphs' mask.
+
+    V2 writes each verify's mask into it (`get_verify_buffers_to_fill_after_draft`, layers/attention/triton_backend.py),
+    those that run eagerly too. Case v2-eager-mask.
+    """
+    if config.worker is not Worker.V2 or not config.graphs:
+        return False
+    captured, toggle = config.graphs[-1], config.toggle
+    largest = config.max_running_requests if toggle is None else min(config.max_running_requests, toggle.threshold)
+    # As in `outruns_context`, but all of the batch may be as long.
+    each = _longest(config, submit) - 2 + config.verified_tokens + config.steps + 1
+    return largest > captured and largest * each > captured * config.context_length
+
+
 def outruns_row(config: EngineConfig, submit: Submit) -> bool:
     """Whether, near the context's end, slots may be allocated for which a request's row has no columns.
 

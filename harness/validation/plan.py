@@ -11,6 +11,10 @@ from harness.patches.beside import files
 from harness.patches.stack import Patch, title
 from harness.validation.profile import Profile
 
+LEAST_RUNNING = 17
+"""One more than the largest size that is captured."""
+KV_TOKENS_EACH = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -33,7 +37,7 @@ class Plan:
     """Share of what checks look at that may be left out, 0 to 1."""
     most_step_ratio: float = 1.5
     """Most that a step may take, against the engine that it should be as quick as; judged on a GPU."""
-    limits: Limits = field(default_factory=lambda: Limits(boot_seconds=180.0))
+    limits: Limits = field(default_factory=lambda: Limits(boot_seconds=300.0))
 
     def config(self, worker: Worker, **changes: object) -> EngineConfig:
         """The ordinary configuration under test."""
@@ -42,7 +46,8 @@ class Plan:
             "toggle": Toggle(threshold=self.threshold),
             "patch": self.patch,
             "threshold_setting": self.threshold_setting,
-            "max_running_requests": max(17, self.threshold + 2),
+            "max_running_requests": max(LEAST_RUNNING, 2 * self.threshold),
+            "kv_tokens": max(4096, 2 * self.threshold * KV_TOKENS_EACH),
             **changes,
         }
         return EngineConfig.model_validate(given)

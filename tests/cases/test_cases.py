@@ -2,43 +2,60 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cases import CASES, README, all_folders, load, replay, replay_here
 from harness.checks import Checks
+from harness.detection import patched_folders
 from harness.engine.device import Device
 from harness.isolation.nursery import Nurseries
-from harness.patches.stack import UNCHANGED
+from harness.patches.stack import UNCHANGED, sources
 from harness.patches.workers import PATCH_FILE
 from tests.support.engines import Engines
 
 FOLDERS = all_folders()
-BY_NAME = [pytest.param(folder, id=folder.relative_to(CASES).as_posix()) for folder in FOLDERS]
+QUICK_DIFFS = ("attempt-1-diff",)
+"""The others are slow: each imports an SGLang of its own."""
+
+
+def marked(folder: Path) -> Any:
+    name = folder.relative_to(CASES).as_posix()
+    changes_sglang = bool(sources(load(folder).program.config.patch))
+    return pytest.param(folder, id=name, marks=[pytest.mark.slow] * (changes_sglang and name not in QUICK_DIFFS))
+
+
+BY_NAME = [marked(folder) for folder in FOLDERS]
 
 
 @pytest.fixture(scope="module")
-def nursery(device: Device) -> Iterator[Nurseries | None]:
-    """On a GPU a fault takes its process along."""
-    if device is Device.CPU:
-        yield None
-        return
-    with Nurseries(device) as nursery:
-        yield nursery
+def nurseries(device: Device) -> Iterator[Nurseries]:
+    with Nurseries(device) as nurseries:
+        yield nurseries
 
 
 @pytest.mark.parametrize("folder", BY_NAME)
-def test_as_recorded(boot: Engines, device: Device, nursery: Nurseries | None, folder: Path) -> None:
+def test_as_recorded(boot: Engines, device: Device, request: pytest.FixtureRequest, folder: Path) -> None:
     boot.close()  # a case has an engine of its own
     case = load(folder)
     expected = case.expected.on(device)
     if expected is None:
         pytest.skip(f"nothing is recorded for {device}")
-    seen = replay_here(case, device) if nursery is None else replay(case, nursery)
+    # On a GPU a fault takes its process along, and what changes SGLang needs one that hasn't imported it.
+    apart = device is Device.CUDA or sources(case.program.config.patch)
+    seen = replay(case, request.getfixturevalue("nurseries")) if apart else replay_here(case, device)
     assert seen.meets(expected), f"{folder.name} must be: {expected}\nbut now: {seen}"
 
 
-PATCHED = [pytest.param(folder, id=folder.name) for folder in FOLDERS if load(folder).program.config.patch != UNCHANGED]
+@pytest.mark.parametrize("name", ["attempt-1", "attempt-2", "attempt-3"])
+def test_an_attempt_is_the_same_as_a_worker_and_as_a_diff(name: str) -> None:
+    one, other = load(CASES / name), load(CASES / f"{name}-diff")
+    assert one.expected.cpu == other.expected.cpu
+    assert one.program.operations == other.program.operations
+
+
+PATCHED = [pytest.param(folder, id=folder.name) for folder in patched_folders()]
 
 
 @pytest.mark.parametrize("folder", PATCHED)

@@ -69,6 +69,18 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ("search --database /proc/examples", "example database /proc/examples: No such file or directory"),
         ("search --database redis://localhost:1", "example database redis://localhost:1:"),
         ("search --device cuda", "no usable GPU for --device cuda"),
+        ("validate", "Missing argument 'PATCH ...'"),
+        ("validate no-such", "no patch no-such: there are warm"),
+        ("validate /no/such.diff", "/no/such.diff: No such file or directory"),
+        ("validate attempt-1 fault-01", "attempt-1 and fault-01 are both workers: give one of them"),
+        ("validate attempt-1 --worker v2", "attempt-1 is written for v1"),
+        ("validate warm --worker none", "there is no speculation to switch"),
+        ("validate warm --profile slow", "'slow' is not one of 'quick', 'standard', 'release'"),
+        ("validate warm --threshold 0", "Invalid value for '--threshold'"),
+        ("validate warm --threshold-setting X", "threshold_setting: String should match pattern"),
+        ("validate warm --output /proc/report", "--output /proc/report: No such file or directory"),
+        ("validate warm --resume --output /tmp/no-such-validation", "holds no validation that was begun"),
+        ("replay --all --record --times 2", "--record writes one run: leave out --times"),
         ("serve --concurrency 0", "--concurrency '0' isn't a list of numbers from 1 on"),
         ("serve --device cuda", "no usable GPU for --device cuda"),
         ("serve --device cpu --log /no/such/folder/log", "--log /no/such/folder/log: No such file or directory"),
@@ -101,6 +113,16 @@ def test_malformed_program_file(
     file.write_text(content)
     assert call(monkeypatch, "run", str(file)) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_gpu_that_isnt_there_is_a_finding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Of a validation: what was asked for could not be done, and a gate must stay shut."""
+    assert call(monkeypatch, "validate", "warm", "--device", "cuda", "--output", str(tmp_path)) == 3
+    said = capsys.readouterr().out
+    assert "no GPU was found, and one was asked for" in said
+    assert (tmp_path / "report.html").exists()
 
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.configuration import EngineConfig, Worker
+from harness.configuration import EngineConfig, Toggle, Worker
 from harness.program import Abort, Program, Step, Submit
-from harness.search.upstream import outruns_context, outruns_row, safe_steps, stops_late
+from harness.search.upstream import outruns_context, outruns_row, safe_steps, spills_mask, stops_late
 
 CASES = Path(__file__).parents[3] / "cases/upstream"
 V2 = EngineConfig(worker=Worker.V2)
@@ -63,3 +63,13 @@ def test_rows_of_the_request_pool() -> None:
     assert outruns_row(wide, to_the_end)
     assert not outruns_row(wide, short)
     assert not outruns_row(EngineConfig(context_length=64), to_the_end)
+
+
+def test_a_mask_for_more_requests_than_are_captured() -> None:
+    program = case("v2-eager-mask")
+    (submit,) = program.submits
+    assert spills_mask(program.config, submit)
+    assert not spills_mask(program.config, Submit())
+    for changes in ({"graphs": ()}, {"graphs": (1, 2)}, {"toggle": Toggle(threshold=1)}):
+        assert not spills_mask(program.config.model_copy(update=changes), submit)
+    assert not spills_mask(EngineConfig(graphs=(1,), context_length=64), submit)

@@ -1,0 +1,47 @@
+"""An interrupted validation goes on where it was, or says why it can't."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.validation.record import FILE, Record
+from tests.unit.validation.reports import FAILED, PASSED, UNPROVEN, plan
+
+
+def test_what_passed_is_kept(tmp_path: Path) -> None:
+    record = Record(plan(tmp_path / "new" / "report"), resume=False)
+    for stage in (PASSED, UNPROVEN, FAILED):
+        record.add(stage)
+    with (tmp_path / "new" / "report" / FILE).open("a") as file:
+        file.write('{"name": "soak", "sta')  # cut off while it was written
+    again = Record(plan(tmp_path / "new" / "report"), resume=True)
+    assert again.stages == {PASSED.name: PASSED}
+    assert Record(plan(tmp_path / "new" / "report"), resume=False).stages == {}
+
+
+def test_another_patch_or_other_options(tmp_path: Path) -> None:
+    Record(plan(tmp_path), resume=False)
+    with pytest.raises(UsageError, match="is of another patch or other options: leave --resume out"):
+        Record(plan(tmp_path, threshold=6), resume=True)
+
+
+def test_a_patch_that_was_edited(tmp_path: Path) -> None:
+    (tmp_path / "mine.diff").write_text("one")
+    before = plan(tmp_path, patch=str(tmp_path / "mine.diff")).fingerprint
+    (tmp_path / "mine.diff").write_text("two")
+    assert plan(tmp_path, patch=str(tmp_path / "mine.diff")).fingerprint != before
+
+
+def test_nothing_to_go_on_with(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no validation that was begun; leave --resume out"):
+        Record(plan(tmp_path), resume=True)
+    (tmp_path / FILE).write_text("")
+    with pytest.raises(UsageError, match="can't be read: leave --resume out"):
+        Record(plan(tmp_path), resume=True)
+
+
+def test_a_folder_that_cant_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"--output .*file: File exists"):
+        Record(plan(tmp_path / "file"), resume=False)
