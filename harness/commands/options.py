@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from harness.configuration import EngineConfig, ModelPair, Toggle, Worker
+from harness.configuration import EngineConfig, ModelPair, Strategy, Toggle, Worker
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
 from harness.patches.beside import patch_beside
@@ -66,6 +66,7 @@ PatchOption = Annotated[
 ThresholdSettingOption = Annotated[
     str, typer.Option(metavar="env:N|argument:N", help="How a patch of SGLang itself is told the threshold.")
 ]
+StrategyOption = Annotated[Strategy | None, option("Of the toggle [that which the patch is for, else warm].")]
 ThresholdOption = Annotated[int | None, option("Running requests up to which the toggle speculates.")]
 HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
 

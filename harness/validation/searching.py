@@ -14,9 +14,8 @@ NAME = "search"
 def searched(lab: Lab, seconds: float) -> Stage:
     """Search until something fails, or for `seconds`."""
     ending, plan = Ending(lab, NAME), lab.plan
-    configs = [
-        config for config in grid(plan.device, None, plan.patch, plan.threshold_setting) if config.worker in lab.workers
-    ]
+    every = grid(plan.device, None, plan.patch, plan.threshold_setting, plan.strategy)
+    configs = [config for config in every if config.worker in lab.workers]
     search = Search(
         SearchPlan(
             grid=configs,

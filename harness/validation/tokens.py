@@ -67,7 +67,7 @@ def always_spec(program: Program) -> Program:
 def _programs(lab: Lab) -> Iterator[Program]:
     configs: list[EngineConfig] = []
     for worker in lab.workers:
-        of_worker = grid(lab.plan.device, worker, lab.plan.patch, lab.plan.threshold_setting)
+        of_worker = grid(lab.plan.device, worker, lab.plan.patch, lab.plan.threshold_setting, lab.plan.strategy)
         configs += of_worker[:CONFIGURATIONS_EACH]
     for number in count(lab.plan.seed):
         yield program_of(configs[number % len(configs)], number)
