@@ -54,21 +54,29 @@ class ModelPair(Value):
         return [(name, str(value) if isinstance(value, Path) else value) for name, value in super().__repr_args__()]
 
 
+Strategy = Literal["warm", "plain"]
+"""What a toggle's plain steps leave to the draft: to follow each, or to catch up later."""
+
+
 class Toggle(Value):
     """The fixed toggle (`harness.toggle`): when it decodes plainly, and how.
 
     Speculation is off above `threshold` requests in the decode batch, and on again at `threshold - hysteresis` or
-    fewer.
+    fewer. `kept_tokens` is of strategy plain: so many plain steps of a request are kept for the draft to catch up;
+    None for the toggle's own default.
     """
 
     threshold: PositiveInt
     hysteresis: NonNegativeInt = 0
-    strategy: Literal["warm"] = "warm"
+    strategy: Strategy = "warm"
+    kept_tokens: PositiveInt | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.hysteresis >= self.threshold:
             raise ValueError(f"hysteresis {self.hysteresis} must be smaller than threshold {self.threshold}")
+        if self.kept_tokens is not None and self.strategy != "plain":
+            raise ValueError(f"kept_tokens is for strategy plain: {self.strategy} keeps nothing")
         return self
 
 

@@ -215,9 +215,10 @@ class After:
 
 @dataclass(slots=True)
 class DraftCache:
-    """The draft's KV entries of one request."""
+    """The draft's KV entries of one request, or of one path through the radix cache."""
 
-    request: int
+    request: int | None
+    """None for the radix cache's."""
     tokens: list[int]
     """Prompt and output."""
     keys: Tensor

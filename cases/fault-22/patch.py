@@ -5,6 +5,7 @@ decoded at.
 """
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ class PositionAhead(PlainDraft):
     def _eager(self, tokens: torch.Tensor, decoded: Decoded) -> Proposal:
         batch = copy(decoded.batch)
         batch.positions = decoded.batch.positions + 1
-        return super()._eager(tokens, Decoded(batch, decoded.result))
+        return super()._eager(tokens, replace(decoded, batch=batch))
 
 
 def worker(toggled: type) -> type:

@@ -20,7 +20,7 @@ class TokenBehind(PlainDraft):
 
     def follow(self, decoded: Decoded) -> EagleDraftInput:
         """Write the draft's KV and propose the next tokens."""
-        read = Decoded(decoded.batch, replace(decoded.result, next_token_ids=decoded.batch.input_ids))
+        read = replace(decoded, result=replace(decoded.result, next_token_ids=decoded.batch.input_ids))
         return replace(super().follow(read), bonus_tokens=decoded.tokens)
 
 

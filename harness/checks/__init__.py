@@ -112,7 +112,7 @@ class Checks:
         self._judge(after.step.index, "after_step", after)
 
     def draft_caches(self, step: int, caches: list[DraftCache]) -> None:
-        """At a spec step, of the requests that drafted from a prefill or a plain step."""
+        """At a spec step, of requests that draft from a prefill or a plain step; when idle, of the radix cache."""
         self._judge(step, "draft_caches", caches)
 
     def _judge(self, step: int, moment: str, seen: object) -> None:

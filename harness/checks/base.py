@@ -66,5 +66,5 @@ class Check:
         return iter(())
 
     def draft_caches(self, caches: list[DraftCache]) -> Findings:
-        """At a spec step, of the requests that drafted from a prefill or a plain step."""
+        """At a spec step, of requests that draft from a prefill or a plain step; when idle, of the radix cache."""
         return iter(())

@@ -32,8 +32,10 @@ class DraftState(Check):
 
     `GenerationBatchResult.num_correct_drafts_per_req_cpu` (managers/utils.py) against the closed form of the model
     pair, or against an always-spec run; `MHATokenToKVPool` of the draft (mem_cache/memory_pool.py) against the pair
-    computed in torch (fixtures/model_pair). With graphs SGLang's own draft extend accepts less after a spec step
-    (cases/upstream), so that only steps after a prefill or a plain step are compared then.
+    computed in torch (fixtures/model_pair), of each request at its first spec step after a prefill or a plain stretch,
+    and of whatever the radix cache holds when the scheduler falls idle. Between plain steps the draft may lag (the
+    toggle's strategy plain): nothing looks at it there. With graphs SGLang's own draft extend accepts less after a
+    spec step (cases/upstream), so that only steps after a prefill or a plain step are compared then.
     """
 
     name = "I11-draft"
@@ -98,7 +100,8 @@ class DraftState(Check):
             off[list(cache.excepted)] = 0
         bad = (off > TOLERANCE[self.config.dtype]).nonzero().flatten().tolist()
         if bad:
-            what = f"draft KV, {name} entries of positions {_ranges(bad)} of {len(seen)},"
+            whose = "draft KV" if cache.request is not None else "draft KV in the radix cache"
+            what = f"{whose}, {name} entries of positions {_ranges(bad)} of {len(seen)},"
             seen_as = f"up to {float(off.max()):.2g} of the largest off"
             yield Violation(what, "as a fresh prefill's", seen_as, cache.request)
 

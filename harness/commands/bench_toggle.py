@@ -11,7 +11,7 @@ from harness.bench.toggle import Figures
 from harness.commands import options
 from harness.commands.measuring import Row, in_a_new_process, spread, table_of
 from harness.commands.options import DeviceChoice, configuration
-from harness.configuration import Toggle
+from harness.configuration import Strategy, Toggle
 from harness.errors import UsageError
 from harness.models import shape as shape_of
 
@@ -25,6 +25,7 @@ def command(
     worker: options.WorkerOption = None,
     batch_size: Annotated[int, typer.Option(min=LEAST_BATCH, help="Requests that run together, in plain steps.")] = 16,
     threshold: Annotated[int | None, options.option("Of the toggle [1 less than the batch size].", min=1)] = None,
+    strategy: Annotated[Strategy, typer.Option(help="Of the toggle.")] = "warm",
     dtype: options.DtypeOption = None,
     shape: Annotated[str | None, options.option("A named shape with dummy weights, e.g. llama-3.1-8b.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Boots of each engine.")] = 3,
@@ -42,7 +43,7 @@ def command(
         max_running_requests=batch_size,
         kv_tokens=batch_size * CONTEXT,
         context_length=CONTEXT,
-        toggle=Toggle(threshold=threshold),
+        toggle=Toggle(threshold=threshold, strategy=strategy),
     )
     resolved = device.resolve()
     arguments = (config.model_dump_json(), resolved.value, str(batch_size), str(rounds))
@@ -50,7 +51,8 @@ def command(
     if as_json:
         sys.stdout.write(written + "\n")
     else:
-        what = f"bench toggle on {resolved}: worker {config.worker}, {shape or 'the built-in pair'}, {config.dtype}"
+        pair = shape or "the built-in pair"
+        what = f"bench toggle on {resolved}: worker {config.worker}, strategy {strategy}, {pair}, {config.dtype}"
         Console(highlight=False).print(table_of(what, _rows(Figures.model_validate_json(written))))
     return 0
 

@@ -11,6 +11,8 @@ from harness.configuration import EngineConfig, ModelPair, Toggle, Worker
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
 from harness.patches.beside import patch_beside
+from harness.patches.stack import UNCHANGED
+from harness.patches.workers import strategy_of
 from harness.program import Program, first_problem
 
 
@@ -56,7 +58,7 @@ WorkersOption = Annotated[str, typer.Option(metavar="auto|N", help="Programs tha
 ChecksOption = Annotated[str, typer.Option(metavar="I1,I2,...|all", help="Families of checks.")]
 TargetOption = Annotated[Path | None, option("Another target model's folder, instead of the built-in pair.")]
 DraftOption = Annotated[Path | None, option("Its EAGLE-3 draft's folder.")]
-ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm.")]
+ToggleOption = Annotated[str | None, option("Switch speculation off above --threshold; the strategy: warm or plain.")]
 PatchOption = Annotated[
     list[str] | None,
     option("Under test [warm]: a name such as attempt-1, a diff, a plugin or a checkout; repeat it to stack."),
@@ -99,15 +101,18 @@ def toggle_of(
     strategy: str | None, threshold: int | None, hysteresis: int | None, patch: list[str] | None = None
 ) -> Toggle | None:
     """The toggle of the options given; raises RefusedConfiguration naming what is missing or doesn't fit."""
-    given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
     wanted = strategy is not None or bool(patch)
     if not wanted and (threshold, hysteresis) != (None, None):
-        raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm")
+        raise RefusedConfiguration("--threshold and --hysteresis need --toggle warm or plain")
     if wanted and threshold is None:
         option = "--patch" if patch else "--toggle"
         raise RefusedConfiguration(f"{option} needs --threshold: the running requests up to which it speculates")
+    if not wanted:
+        return None
+    strategy = strategy or strategy_of(tuple(patch) if patch else UNCHANGED)
+    given: dict[str, Any] = {"strategy": strategy, "threshold": threshold, "hysteresis": hysteresis}
     try:
-        return Toggle(**{k: v for k, v in given.items() if v is not None}) if wanted else None
+        return Toggle(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         raise RefusedConfiguration(f"toggle: {first_problem(error)}") from None
 

@@ -10,12 +10,12 @@ from rich.console import Console
 from harness.commands import children, options
 from harness.commands.options import DeviceChoice
 from harness.commands.watching import Watching
-from harness.configuration import DEFAULT_SETTING, Worker
+from harness.configuration import DEFAULT_SETTING, Strategy, Worker
 from harness.errors import UsageError
 from harness.isolation.child import Limits
 from harness.patches.given import patch_of
 from harness.patches.stack import UNCHANGED, Patch, title
-from harness.patches.workers import written_for
+from harness.patches.workers import strategy_of, written_for
 from harness.report import summary
 from harness.search.finding import Finding
 from harness.search.progress import Progress
@@ -34,6 +34,9 @@ def command(
     seed: Annotated[int | None, options.option("Repeats a search [a new one].", min=0)] = None,
     device: options.DeviceOption = DeviceChoice.AUTO,
     worker: Annotated[Worker | None, options.option("Of the two only this one [those that the patch is for].")] = None,
+    strategy: Annotated[
+        Strategy | None, options.option("Of the toggle [that which the patch is for, else warm].")
+    ] = None,
     output: Annotated[Path, typer.Option(help="Folder that a reproducer's folder is written to.")] = OUTPUT,
     database: Annotated[
         str, typer.Option(metavar="FOLDER|redis://...", help="Hypothesis' example database.")
@@ -56,7 +59,8 @@ def command(
     from harness.search.grid import grid
     from harness.search.search import Plan, Search
 
-    configs = grid(resolved, _worker_of(tested, worker), tested, options.checked_setting(threshold_setting))
+    setting, strategy = options.checked_setting(threshold_setting), strategy or strategy_of(tested)
+    configs = grid(resolved, _worker_of(tested, worker), tested, setting, strategy)
     gpus = children.identifiers(resolved)
     plan = Plan(
         grid=configs,

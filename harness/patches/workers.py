@@ -3,7 +3,7 @@
 By name there are `warm`, the three attempts and the seeded faults. Each but `warm` is a file `cases/NAME/patch.py` with
 one function, `worker(toggled)`: it is given the worker class that the fixed toggle would have installed and returns the
 class to install instead. An attempt returns a class of its own making, a fault the toggled class with a mistake in it.
-A patch's constant `WORKER` says which worker it was written for.
+A patch's constants `WORKER` and `STRATEGY` say which worker and which of the toggle's strategies it was written for.
 """
 
 import ast
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.configuration import Worker
+from harness.configuration import Strategy, Worker
 from harness.errors import RefusedConfiguration
 from harness.patches.stack import PYTHON, UNCHANGED, Patch, worker
 
@@ -41,14 +41,14 @@ def file_of(name: str) -> Path | None:
 
 def written_for(patch: Patch) -> Worker | None:
     """The worker that a patch is for, read without loading SGLang; None of one that is for any."""
-    name = worker(patch)
-    file = None if name is None else file_of(name)
-    if name is None or file is None:
-        return None
-    for node in _parsed(name, file).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WORKER":
-            return Worker(ast.literal_eval(node.value))
-    return None
+    found = _constant(patch, "WORKER")
+    return None if found is None else Worker(found)
+
+
+def strategy_of(patch: Patch) -> Strategy:
+    """The strategy that a patch is for, read without loading SGLang; warm of one that doesn't say."""
+    strategy: Strategy = _constant(patch, "STRATEGY") or "warm"
+    return strategy
 
 
 def worker_of(name: str) -> WorkerOf:
@@ -61,6 +61,17 @@ def worker_of(name: str) -> WorkerOf:
         raise RefusedConfiguration(f"{file} has no function `worker(toggled)`")
     worker: WorkerOf = found.worker
     return worker
+
+
+def _constant(patch: Patch, constant: str) -> Any:
+    name = worker(patch)
+    file = None if name is None else file_of(name)
+    if name is None or file is None:
+        return None
+    for node in _parsed(name, file).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == constant:
+            return ast.literal_eval(node.value)
+    return None
 
 
 def _parsed(name: str, file: Path) -> ast.Module:

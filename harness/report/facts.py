@@ -1,12 +1,12 @@
 """What is known of a failure, in words: the same in a report, in a case's README and above a picture."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from itertools import groupby
 
 from harness.checks import FAMILIES
-from harness.configuration import EngineConfig
+from harness.configuration import EngineConfig, Toggle
 from harness.engine.device import Device
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
@@ -56,13 +56,22 @@ def conditions(config: EngineConfig) -> str:
     draft = f"topk {config.topk}, {config.steps} steps, {config.verified_tokens} draft tokens"
     parts = [
         f"worker {config.worker.value}",
-        *([f"threshold {config.toggle.threshold}"] if config.toggle else []),
-        *([f"hysteresis {config.toggle.hysteresis}"] if config.toggle and config.toggle.hysteresis else []),
+        *(_switched(config.toggle) if config.toggle else ()),
         *([draft] if config.speculative else []),
         f"page size {config.page_size}",
         f"graphs at {', '.join(map(str, config.graphs))}" if config.graphs else "no graphs",
     ]
     return ", ".join(parts)
+
+
+def _switched(toggle: Toggle) -> Iterator[str]:
+    yield f"threshold {toggle.threshold}"
+    if toggle.hysteresis:
+        yield f"hysteresis {toggle.hysteresis}"
+    if toggle.strategy == "plain":
+        yield "strategy plain"
+    if toggle.kept_tokens:
+        yield f"{toggle.kept_tokens} tokens kept"
 
 
 def place(device: Device) -> str:

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import chain, combinations, product, zip_longest
 from typing import Any
 
-from harness.configuration import DEFAULT_SETTING, EngineConfig, Toggle, Worker
+from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
 from harness.engine.device import Device
 from harness.patches.stack import UNCHANGED, Patch
 
@@ -44,6 +44,8 @@ BOTH: Dimensions = {
 }
 """The ordinary value first. `chunks`: of a page at least, or exactly as many tokens as a spec step verifies at topk 1;
 `pool`: KV memory for all, or so little that requests are retracted."""
+OF_STRATEGY: Mapping[Strategy, Dimensions] = {"warm": {}, "plain": {"kept_tokens": (None, 2, 5)}}
+"""`kept_tokens`: as many as a plain stretch is long, or so few that the draft catches up within it."""
 TOPK: Mapping[Worker, Sequence[int]] = {Worker.V1: (4, 1, 2, 8), Worker.V2: (1,)}
 BACKENDS: Mapping[Device, Sequence[str]] = {Device.CPU: ("triton",), Device.CUDA: ("triton", "flashinfer")}
 
@@ -56,15 +58,21 @@ ORDINARY: tuple[Row, ...] = ({}, {"topk": 1, "graphs": (2, 4), "threshold": 3, "
 
 @lru_cache
 def grid(
-    device: Device, worker: Worker | None = None, patch: Patch = UNCHANGED, threshold_setting: str = DEFAULT_SETTING
+    device: Device,
+    worker: Worker | None = None,
+    patch: Patch = UNCHANGED,
+    threshold_setting: str = DEFAULT_SETTING,
+    strategy: Strategy = "warm",
 ) -> tuple[EngineConfig, ...]:
     """The configurations for a device, in the order in which they are searched; of one worker only if asked."""
     if worker is None:
-        turns = zip_longest(*(grid(device, each, patch, threshold_setting) for each in (Worker.V1, Worker.V2)))
+        turns = zip_longest(
+            *(grid(device, each, patch, threshold_setting, strategy) for each in (Worker.V1, Worker.V2))
+        )
         return tuple(config for config in chain.from_iterable(turns) if config is not None)
-    dimensions = {"backend": BACKENDS[device], "topk": TOPK[worker], **BOTH}
+    dimensions = {"backend": BACKENDS[device], "topk": TOPK[worker], **BOTH, **OF_STRATEGY[strategy]}
     rows = _covering(dimensions)
-    return tuple(dict.fromkeys(_configuration(worker, row, patch, threshold_setting) for row in rows))
+    return tuple(dict.fromkeys(_configuration(worker, row, patch, threshold_setting, strategy) for row in rows))
 
 
 def _covering(dimensions: Dimensions) -> Iterator[Row]:
@@ -149,8 +157,11 @@ def _accepted(
     return hysteresis < threshold and (pool == "ample" or threshold < MANY)
 
 
-def _configuration(worker: Worker, row: Row, patch: Patch, threshold_setting: str) -> EngineConfig:
+def _configuration(worker: Worker, row: Row, patch: Patch, threshold_setting: str, strategy: Strategy) -> EngineConfig:
     threshold, graphs = row["threshold"], row["graphs"]
+    toggle = Toggle(
+        threshold=threshold, hysteresis=row["hysteresis"], strategy=strategy, kept_tokens=row.get("kept_tokens")
+    )
     chunk = {None: None, "small": max(CHUNK, row["page_size"]), "draft": row["steps"] + 1}[row["chunks"]]
     config = EngineConfig(
         worker=worker,
@@ -164,7 +175,7 @@ def _configuration(worker: Worker, row: Row, patch: Patch, threshold_setting: st
         context_length=row["context_length"],
         chunked_prefill_size=chunk,
         radix_cache=row["radix_cache"],
-        toggle=Toggle(threshold=threshold, hysteresis=row["hysteresis"]),
+        toggle=toggle,
         patch=patch,
         threshold_setting=threshold_setting,
     )

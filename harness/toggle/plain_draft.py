@@ -1,9 +1,9 @@
-"""The draft's part of a plain step: one forward over the tokens just sampled, so that its KV never falls behind.
+"""The draft's part of strategy `warm`: after each plain step one forward over the tokens just sampled.
 
-It reads the same positions, slots and lengths as the target's decode forward of the same step, and the hidden states
-that this returned: draft entry p is of token p + 1 and the target's hidden state at p (EAGLE-3, arXiv:2503.01840).
-SGLang extends the draft after each verify (`forward_draft_extend_after_decode`); with one token a request that is a
-decode forward.
+So its KV never falls behind. The forward reads the same positions, slots and lengths as the target's of the same step,
+and the hidden states that this returned: draft entry p is of token p + 1 and the target's hidden state at p (EAGLE-3,
+arXiv:2503.01840). SGLang extends the draft after each verify (`forward_draft_extend_after_decode`); with one token a
+request that is a decode forward.
 """
 
 from copy import copy
@@ -37,6 +37,9 @@ class PlainDraft:
             with speculative_moe_backend_context(), speculative_moe_a2a_backend_context():
                 self.graphs = DraftGraphs(runner, self.backend, topk, target_graphs)
 
+    def catch_up(self, _: Any) -> None:
+        """Before a spec step: nothing, the draft is never behind."""
+
     def follow(self, decoded: Decoded) -> PlainDraftInput:
         """Write the draft's KV and propose the next tokens: what the next spec step drafts from."""
         tokens = decoded.tokens
@@ -61,10 +64,11 @@ class PlainDraft:
         self.backend.init_forward_metadata(batch)  # plans a plain decode; with spec_info it would plan a draft's
         batch.spec_info = EagleDraftInput(hidden_states=decoded.result.logits_output.hidden_states)
         output = self._runner.forward(batch, skip_attn_backend_init=True).logits_output
-        return _propose(output, self._topk)
+        return propose(output, self._topk)
 
 
-def _propose(output: Any, topk: int) -> Proposal:
+def propose(output: Any, topk: int) -> Proposal:
+    """What a forward of the draft, as a `LogitsProcessorOutput` with its last hidden states, proposes next."""
     topk_p, topk_index = fast_topk(torch.softmax(output.next_token_logits, dim=-1), topk, dim=-1)
     return topk_p, topk_index, output.hidden_states
 
@@ -112,7 +116,7 @@ class DraftGraphs:
             set_is_extend_in_batch(False)
             if self._plans_in_graph:
                 plan(self.backend, self._target.buffers, size, batch.seq_lens_sum)
-            return _propose(self._runner.model.forward(batch.input_ids, batch.positions, batch), self._topk)
+            return propose(self._runner.model.forward(batch.input_ids, batch.positions, batch), self._topk)
 
         for _ in range(2):  # kernels compile and libraries initialise outside of the capture
             self._target.device_module.synchronize()

@@ -24,6 +24,9 @@ from sglang.srt.model_executor.forward_batch_info import (
 )
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
+AUX_LAYERS = 3
+"""Whose hidden states `set_eagle3_layers_to_capture` (models/llama.py and others) has returned, unless it is told."""
+
 
 @contextmanager
 def attributes(owner: Any, **values: Any) -> Iterator[None]:
@@ -121,6 +124,8 @@ class Decoded:
 
     batch: ForwardBatch
     result: GenerationBatchResult
+    requests: list[Any]
+    """`Req` (managers/schedule_batch.py), as in the batch."""
 
     @property
     def tokens(self) -> torch.Tensor:
@@ -147,6 +152,21 @@ class PlainTarget:
                 self.backend = runner._get_attention_backend(init_new_workspace=True)
                 self.graphs = PlainGraphRunner(runner, attn_backend=self.backend)
 
+    @property
+    def hidden_width(self) -> int:
+        """Of the hidden states that a plain step returns: EAGLE-3's draft takes those of several layers, side by side.
+
+        Which, `ModelRunner.init_aux_hidden_state_capture` (model_executor/model_runner.py) has told the model.
+        """
+        runner = self._runner
+        layers, width = AUX_LAYERS, runner.model_config.hidden_size
+        if not runner.eagle_use_aux_hidden_state:
+            layers, width = 1, runner.model_config.spec_hidden_size
+        elif runner.eagle_aux_hidden_state_layer_ids is not None:
+            layers = len(runner.eagle_aux_hidden_state_layer_ids)
+        total: int = layers * width
+        return total
+
     def decode(self, batch: Any) -> Decoded:
         """Forward and sample a `ModelWorkerBatch` that is prepared for DECODE."""
         batch.capture_hidden_mode = CaptureHiddenMode.FULL
@@ -167,4 +187,4 @@ class PlainTarget:
             routed_experts_output=output.routed_experts_output,
             indexer_topk_output=output.indexer_topk_output,
         )
-        return Decoded(forward_batch, result)
+        return Decoded(forward_batch, result, batch.reqs)

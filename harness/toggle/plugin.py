@@ -8,11 +8,13 @@ import os
 from functools import cache
 from typing import Any
 
+from harness.toggle.drafted import commit_drafted
 from harness.toggle.settings import PREFIX, Settings
 
 CHECK = "sglang.srt.server_args.ServerArgs.check_server_args"
 CREATE = "sglang.srt.speculative.spec_info.SpeculativeAlgorithm.create_worker"
 START_OVERLAP = "sglang.srt.managers.scheduler.Scheduler.init_overlap"
+CACHED = "sglang.srt.managers.schedule_batch.Req._cache_commit_len"
 
 
 def register() -> None:
@@ -23,20 +25,25 @@ def register() -> None:
 
 @cache
 def install() -> None:
-    """Hook the three functions, once a process; the hooks do nothing while no threshold is set."""
+    """Hook the four functions, once a process; the hooks do nothing while no threshold is set.
+
+    The last does nothing to a request whose draft isn't behind.
+    """
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     HookRegistry.register(CHECK, refuse_unsupported, HookType.AFTER)
     HookRegistry.register(CREATE, choose_worker, HookType.AFTER)
     HookRegistry.register(START_OVERLAP, adopt_future_map, HookType.AFTER)
+    HookRegistry.register(CACHED, commit_drafted, HookType.AFTER)
 
 
 def refuse_unsupported(_: None, server_args: Any) -> None:
     """After `check_server_args`; raises BadSetting or Unsupported."""
     from harness.toggle.support import refuse_server
 
-    if Settings.read() is not None:
-        refuse_server(server_args)
+    settings = Settings.read()
+    if settings is not None:
+        refuse_server(server_args, settings.strategy)
 
 
 def choose_worker(worker: type, _: Any, server_args: Any) -> type:

@@ -1,4 +1,4 @@
-"""What both workers share: when to decode plainly, on what, and the line that says so at start."""
+"""What both workers share: when to decode plainly, on what, by which strategy, and the line that says so at start."""
 
 import gc
 import logging
@@ -9,6 +9,8 @@ from typing import Any
 from sglang.srt.utils import get_available_gpu_memory, log_info_on_rank0
 
 from harness.toggle import support
+from harness.toggle.kept import Kept
+from harness.toggle.lagging_draft import LaggingDraft
 from harness.toggle.plain_draft import PlainDraft
 from harness.toggle.plain_target import PlainTarget, attributes
 from harness.toggle.policy import Policy, Switch
@@ -21,28 +23,46 @@ class Schedule:
     """The switch of one worker, and the two halves of its plain steps, built once."""
 
     def __init__(self, worker: Any, draft_runner: Any) -> None:
-        """Read the settings and capture; raises BadSetting, or Unsupported for the loaded model."""
+        """Read the settings and capture; raises BadSetting, or Unsupported for the loaded models."""
         settings = Settings.read()
         if settings is None:
             raise RuntimeError("a toggled worker without a threshold")
-        support.refuse_model(worker.target_worker.model_runner)
+        support.refuse_models(worker.target_worker.model_runner, draft_runner, settings.strategy)
         self.switch = Switch(settings.policy)
         before = get_available_gpu_memory(worker.device, worker.gpu_id)
         sizes = _sizes(worker.server_args, settings.policy)
         # SGLang collects garbage around each capture, seconds in all; it needn't while none is collected meanwhile.
         with _no_garbage_collection(), attributes(worker.server_args, cuda_graph_bs=sizes, enable_cudagraph_gc=True):
             self.target = PlainTarget(worker.target_worker, sizes)
-            self.draft = PlainDraft(draft_runner, worker.topk, self.target.graphs)
+            self.draft = self._draft(settings, worker, draft_runner)
         self.memory_gb = before - get_available_gpu_memory(worker.device, worker.gpu_id)
         self._announce(settings, worker.server_args.attention_backend)
+
+    def _draft(self, settings: Settings, worker: Any, runner: Any) -> PlainDraft | LaggingDraft:
+        if settings.strategy == "warm":
+            return PlainDraft(runner, worker.topk, self.target.graphs)
+        graphs, width = self.target.graphs, self.target.hidden_width
+        if graphs is not None and (captured := graphs.output_buffers[graphs.max_bs].hidden_states.shape[1]) != width:
+            raise support.Unsupported(
+                f"the target returns hidden states {captured} wide, its configuration says {width}"
+            )
+        kept = Kept.empty(
+            rows=len(runner.req_to_token_pool.req_to_token),
+            each=settings.kept_tokens,
+            width=width,
+            dtype=worker.target_worker.model_runner.model_config.dtype,
+            device=runner.device,
+        )
+        return LaggingDraft(runner, worker.topk, kept, most=_prefill_tokens(worker.server_args))
 
     def _announce(self, settings: Settings, attention_backend: str) -> None:
         policy, graphs = settings.policy, self.target.graphs
         captured = f"plain graphs at {', '.join(map(str, graphs.capture_bs))}" if graphs else "no plain graphs"
+        kept = f", {settings.kept_tokens} tokens kept of each request" if settings.strategy == "plain" else ""
         log_info_on_rank0(
             logger,
             f"Speculation toggle: strategy {settings.strategy}, off above {policy.threshold} running requests, "
-            f"on again at {policy.resumes_at} or fewer, {captured}, {self.memory_gb:.2f} GB for plain steps",
+            f"on again at {policy.resumes_at} or fewer, {captured}{kept}, {self.memory_gb:.2f} GB for plain steps",
         )
         if attention_backend not in support.ATTENTION_BACKENDS:
             logger.warning("The toggle wasn't tested with attention backend %s.", attention_backend)
@@ -57,6 +77,13 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _prefill_tokens(server_args: Any) -> int:
+    """As many tokens as a prefill extends the draft by at most, for which there is memory."""
+    chunk: int | None = server_args.chunked_prefill_size
+    most: int = chunk if chunk is not None and chunk > 0 else server_args.max_prefill_tokens
+    return most
 
 
 def _sizes(server_args: Any, policy: Policy) -> list[int]:

@@ -21,31 +21,49 @@ _OFF = (
 )
 """Attributes of `ServerArgs` (server_args.py) that must be off, and why."""
 
+_OFF_WITH_PLAIN = (
+    ("enable_streaming_session", "a session keeps a request's KV as a whole, and strategy plain has the draft's lag"),
+    ("enable_lmcache", "LMCache takes a request's KV as a whole, and strategy plain has the draft's lag"),
+)
+"""Those that strategy plain needs off as well: what takes KV past `Req.pop_committed_kv_cache`."""
+
 
 class Unsupported(ValueError):
     """A server that the toggle would not serve right."""
 
 
-def refuse_server(server_args: Any) -> None:
-    """Raise Unsupported for a `ServerArgs` (server_args.py) that the toggle wasn't made for."""
-    reason = _reason(server_args)
+def refuse_server(server_args: Any, strategy: str) -> None:
+    """Raise Unsupported for a `ServerArgs` (server_args.py) that a strategy of the toggle wasn't made for."""
+    reason = _reason(server_args, strategy)
     if reason is not None:
         raise Unsupported(
             f"{PREFIX}THRESHOLD is set, but {reason}: unset it, or change the setting that it conflicts with"
         )
 
 
-def refuse_model(model_runner: Any) -> None:
-    """Raise Unsupported for a loaded model whose decode steps keep a recurrent state."""
+def refuse_models(target: Any, draft: Any, strategy: str) -> None:
+    """Raise Unsupported for loaded models that a strategy would not decode right; given as their `ModelRunner`."""
     for attribute in ("hybrid_gdn_config", "mamba2_config", "hybrid_lightning_config"):
-        if getattr(model_runner, attribute) is not None:
+        if getattr(target, attribute) is not None:
             raise Unsupported(
                 f"{PREFIX}THRESHOLD is set, but the target keeps a recurrent state ({attribute}), "
                 "which speculative and plain steps store in different places: unset it for this model"
             )
+    if strategy != "plain":
+        return
+    if target.is_hybrid_swa or draft.is_hybrid_swa:
+        raise Unsupported(
+            f"{PREFIX}STRATEGY is plain, but a model has KV of its own for layers with a sliding window, "
+            "some of which is gone when the draft catches up: use warm for this model"
+        )
+    if draft.model_is_mrope:
+        raise Unsupported(
+            f"{PREFIX}STRATEGY is plain, but the draft's positions have several dimensions (mrope), "
+            "of which plain steps keep one: use warm for this model"
+        )
 
 
-def _reason(server_args: Any) -> str | None:
+def _reason(server_args: Any, strategy: str) -> str | None:
     release = version("sglang")
     if release not in RELEASES:
         return f"the toggle was tested with sglang {', '.join(RELEASES)}, not {release}"
@@ -58,7 +76,7 @@ def _reason(server_args: Any) -> str | None:
         return f"--disaggregation-mode {server_args.disaggregation_mode} prepares decode batches elsewhere"
     if not server_args.disable_overlap_schedule and server_args.speculative_eagle_topk != 1:
         return f"worker V2 speculates with --speculative-eagle-topk 1 only, not {server_args.speculative_eagle_topk}"
-    for attribute, why in _OFF:
+    for attribute, why in (*_OFF, *(_OFF_WITH_PLAIN if strategy == "plain" else ())):
         if getattr(server_args, attribute, False):
             return f"--{attribute.replace('_', '-')} is on ({why})"
     return None

@@ -7,12 +7,13 @@ from sglang.srt.managers.scheduler import GenerationBatchResult
 from sglang.srt.speculative.eagle_worker import EAGLEWorker
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
+from harness.toggle.drafted import caught_up
 from harness.toggle.plain_target import Decoded, attributes
 from harness.toggle.schedule import Schedule
 
 
 class ToggledEAGLEWorker(EAGLEWorker):  # type: ignore[misc]
-    """Spec steps are the parent's. A plain step is SGLang's own decode step, with the draft's KV kept current."""
+    """Spec steps are the parent's. A plain step is SGLang's own decode step, and the draft's part is its strategy's."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -20,8 +21,11 @@ class ToggledEAGLEWorker(EAGLEWorker):  # type: ignore[misc]
 
     def forward_batch_generation(self, batch: Any) -> GenerationBatchResult:
         """One step of a `ScheduleBatch`, of whatever kind."""
-        prefill = batch.forward_mode.is_extend() or batch.is_extend_in_batch
-        if prefill or self.toggle.switch.speculates(batch.batch_size()):
+        if batch.forward_mode.is_extend() or batch.is_extend_in_batch:
+            caught_up(batch.reqs)
+            return super().forward_batch_generation(batch)
+        if self.toggle.switch.speculates(batch.batch_size()):
+            self.toggle.draft.catch_up(batch)
             return super().forward_batch_generation(batch)
         return self._plain_step(batch)
 

@@ -8,12 +8,13 @@ from sglang.srt.managers.scheduler import GenerationBatchResult
 from sglang.srt.speculative.eagle_worker_v2 import EAGLEWorkerV2
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
+from harness.toggle.drafted import caught_up
 from harness.toggle.plain_target import Decoded
 from harness.toggle.schedule import Schedule
 
 
 class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
-    """Spec steps are the parent's. A plain step is the target's decode step, with the draft's KV kept current.
+    """Spec steps are the parent's. A plain step is the target's decode step, and the draft's part is its strategy's.
 
     Allocation stays the parent's, which looks ahead by the largest step there is: a batch prepared before a switch may
     run after it.
@@ -27,8 +28,11 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
     def forward_batch_generation(self, model_worker_batch: Any) -> GenerationBatchResult:
         """One step of a `ModelWorkerBatch`, of whatever kind."""
         batch = model_worker_batch
-        prefill = batch.forward_mode.is_extend() or batch.is_extend_in_batch
-        if prefill or self.toggle.switch.speculates(len(batch.seq_lens)):
+        if batch.forward_mode.is_extend() or batch.is_extend_in_batch:
+            caught_up(batch.reqs)
+            return super().forward_batch_generation(batch)
+        if self.toggle.switch.speculates(len(batch.seq_lens)):
+            self.toggle.draft.catch_up(batch)
             return super().forward_batch_generation(batch)
         return self._plain_step(batch)
 

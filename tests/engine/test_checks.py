@@ -18,6 +18,10 @@ CONFIGS = {
     "V2": EngineConfig(worker=Worker.V2, toggle=TOGGLED),
     "V2-page-4-no-radix": EngineConfig(worker=Worker.V2, page_size=4, radix_cache=False, toggle=TOGGLED),
     "V2-chunked-no-graphs": EngineConfig(worker=Worker.V2, chunked_prefill_size=16, graphs=(), toggle=TOGGLED),
+    "v1-plain": EngineConfig(toggle=Toggle(threshold=5, strategy="plain")),
+    "V2-plain-page-4": EngineConfig(
+        worker=Worker.V2, page_size=4, toggle=Toggle(threshold=5, strategy="plain", kept_tokens=5)
+    ),
     "v1-always-spec": EngineConfig(),
     "V2-always-spec": EngineConfig(worker=Worker.V2),
     "none-overlap": EngineConfig(worker=Worker.NONE, overlap=True),

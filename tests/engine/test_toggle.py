@@ -14,11 +14,11 @@ from harness.prompts import Prompt
 from harness.trace import Trace
 from tests.support.acceptance import compare_acceptance
 from tests.support.answers import right_answers
-from tests.support.grid import TOGGLED
+from tests.support.grid import PLAIN, PLAIN_SAMPLE, TOGGLED
 from tests.support.random_programs import random_program
 
 Boot = Callable[[EngineConfig], Engine]
-ON_A_CPU = {name: config for name, config in TOGGLED.items() if config.dtype == "float32"}
+BOTH_STRATEGIES = TOGGLED | PLAIN
 SEQUENCES = {
     "1,10,3": [1, 10, 3],
     "10,1,10": [10, 1, 10],
@@ -31,11 +31,16 @@ RANDOM_PROGRAMS = {Device.CPU: 6, Device.CUDA: 50}
 
 def configs(names: dict[str, EngineConfig]) -> list[object]:
     """Those of bfloat16 are for a GPU, where both have their own kernels."""
-    marks = {name: [] if name in ON_A_CPU else [pytest.mark.gpu] for name in names}
     return [
-        pytest.param(config, id=name, marks=[pytest.mark.xdist_group(f"toggled-{name}"), *marks[name]])
+        pytest.param(config, id=name, marks=[pytest.mark.xdist_group(f"toggled-{name}"), *marks(name, config)])
         for name, config in names.items()
     ]
+
+
+def marks(name: str, config: EngineConfig) -> list[pytest.MarkDecorator]:
+    if config.dtype != "float32":
+        return [pytest.mark.gpu]
+    return [pytest.mark.slow] if name in PLAIN and name not in PLAIN_SAMPLE else []
 
 
 def run_right(engine: Engine, program: Program) -> Trace:
@@ -49,7 +54,7 @@ def run_right(engine: Engine, program: Program) -> Trace:
 
 
 @pytest.mark.parametrize("sizes", SEQUENCES.values(), ids=SEQUENCES.keys())
-@pytest.mark.parametrize("config", configs(TOGGLED))
+@pytest.mark.parametrize("config", configs(BOTH_STRATEGIES))
 def test_batch_sizes(boot: Boot, config: EngineConfig, sizes: list[int]) -> None:
     trace = run_right(boot(config), Program.from_batch_sizes(config, sizes))
     assert set(sizes) - {0} <= set(trace.decode_sizes)
@@ -59,7 +64,7 @@ def test_batch_sizes(boot: Boot, config: EngineConfig, sizes: list[int]) -> None
     assert True in {step.spec for step in trace.decode_steps()}
 
 
-@pytest.mark.parametrize("config", configs(TOGGLED))
+@pytest.mark.parametrize("config", configs(BOTH_STRATEGIES))
 def test_random_programs(boot: Boot, config: EngineConfig, device: Device) -> None:
     engine, crossed = boot(config), 0
     for seed in range(RANDOM_PROGRAMS[device]):
@@ -70,7 +75,7 @@ def test_random_programs(boot: Boot, config: EngineConfig, device: Device) -> No
     assert crossed > RANDOM_PROGRAMS[device] / 2
 
 
-@pytest.mark.parametrize("config", configs({name: c for name, c in TOGGLED.items() if not c.graphs}))
+@pytest.mark.parametrize("config", configs({name: c for name, c in BOTH_STRATEGIES.items() if not c.graphs}))
 def test_every_spec_step_accepts_what_the_closed_form_says(boot: Boot, config: EngineConfig) -> None:
     """Without graphs: with them SGLang's own spec steps accept less (cases/upstream)."""
     program = crossing(config)
@@ -79,7 +84,7 @@ def test_every_spec_step_accepts_what_the_closed_form_says(boot: Boot, config: E
     assert len(compared) > 40
 
 
-@pytest.mark.parametrize("config", configs({name: c for name, c in TOGGLED.items() if c.graphs}))
+@pytest.mark.parametrize("config", configs({name: c for name, c in BOTH_STRATEGIES.items() if c.graphs}))
 def test_the_first_spec_step_after_a_plain_stretch_accepts_all(boot: Boot, config: EngineConfig) -> None:
     """What a plain step leaves behind is exact with graphs too: only later spec steps build on SGLang's own extend."""
     program = crossing(config)

@@ -24,10 +24,11 @@ GRAPH_RUNNERS = (
 )
 CONFIGS = [
     pytest.param(
-        EngineConfig(worker=worker, toggle=Toggle(threshold=3)),
-        id=worker,
-        marks=pytest.mark.xdist_group(f"threshold-3-{worker}"),
+        EngineConfig(worker=worker, toggle=Toggle(threshold=3, strategy=strategy)),
+        id=f"{worker}-{strategy}",
+        marks=pytest.mark.xdist_group(f"threshold-3-{worker}" + ("" if strategy == "warm" else "-plain")),
     )
+    for strategy in ("warm", "plain")
     for worker in ("v1", "v2")
 ]
 

@@ -19,8 +19,12 @@ from tests.support.random_programs import random_program
 
 FIELDS = ("topk_p", "topk_index", "hidden_states", "bonus_tokens", "new_seq_lens")
 CONFIGS = [
-    pytest.param(EngineConfig(worker="v2", toggle=Toggle(threshold=3), **more), id=name)
-    for name, more in {"graphs": {}, "no-graphs": {"graphs": ()}}.items()
+    pytest.param(EngineConfig(worker="v2", toggle=Toggle(threshold=3, **toggle), **more), id=name)
+    for name, toggle, more in (
+        ("graphs", {}, {}),
+        ("no-graphs", {}, {"graphs": ()}),
+        ("graphs-plain", {"strategy": "plain", "kept_tokens": 4}, {}),
+    )
 ]
 
 

@@ -20,10 +20,11 @@ BOTH = pytest.mark.parametrize(
     "config",
     [
         pytest.param(
-            EngineConfig(worker=worker, toggle=Toggle(threshold=THRESHOLD)),
-            id=worker,
-            marks=pytest.mark.xdist_group(f"threshold-3-{worker}"),
+            EngineConfig(worker=worker, toggle=Toggle(threshold=THRESHOLD, strategy=strategy)),
+            id=f"{worker}-{strategy}",
+            marks=[pytest.mark.xdist_group(f"threshold-3-{worker}"), *marks],
         )
+        for strategy, marks in (("warm", []), ("plain", [pytest.mark.slow]))
         for worker in ("v1", "v2")
     ],
 )

@@ -44,3 +44,11 @@ TOGGLED = {
     for dtype in DTYPES
 }
 """With the toggle, and room for more requests than the largest captured size."""
+
+PLAIN = {
+    f"{name}-plain": config.model_copy(update={"toggle": Toggle(threshold=5, strategy="plain")})
+    for name, config in TOGGLED.items()
+}
+"""The same with strategy plain."""
+PLAIN_SAMPLE = ("v1-graphs-float32-plain", "v1-topk-1-page-4-no-graphs-float32-plain", "V2-page-4-graphs-float32-plain")
+"""Of these what runs every time."""

@@ -46,7 +46,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ("run --batch-sizes 1 --patch no-such --threshold 5", "no patch no-such: there are warm"),
         ("run --batch-sizes 1 --toggle warm --threshold 0", "toggle: threshold: Input should be greater than 0"),
         ("run --batch-sizes 1 --toggle warm --threshold x", "Invalid value for '--threshold'"),
-        ("run --batch-sizes 1 --toggle cold --threshold 5", "toggle: strategy: Input should be 'warm'"),
+        ("run --batch-sizes 1 --toggle cold --threshold 5", "toggle: strategy: Input should be 'warm' or 'plain'"),
         ("run --batch-sizes 1 --toggle warm --threshold 5 --hysteresis 5", "hysteresis 5 must be smaller"),
         ("run --batch-sizes 1 --toggle warm --threshold 5 --worker none", "a toggle needs speculation to switch"),
         ("run --batch-sizes 1 --toggle warm --threshold 5 --worker v2 --topk 4", "topk 1 only, not 4"),

@@ -38,7 +38,8 @@ def test_draft_tokens_default_to_what_the_tree_holds(topk: int, steps: int, expe
         ({"worker": "none", "toggle": {"threshold": 5}}, "a toggle needs speculation to switch"),
         ({"toggle": {"threshold": 0}}, "toggle.threshold\n  Input should be greater than 0"),
         ({"toggle": {"threshold": 5, "hysteresis": 5}}, "hysteresis 5 must be smaller than threshold 5"),
-        ({"toggle": {"threshold": 5, "strategy": "cold"}}, "'warm'"),
+        ({"toggle": {"threshold": 5, "strategy": "cold"}}, "'warm' or 'plain'"),
+        ({"toggle": {"threshold": 5, "kept_tokens": 9}}, "kept_tokens is for strategy plain"),
     ],
 )
 def test_refused(settings: dict[str, object], message: str) -> None:

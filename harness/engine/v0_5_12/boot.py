@@ -156,12 +156,14 @@ def toggle_environment(config: EngineConfig) -> dict[str, str]:
     """The variables that configure the plugin, or a patch of SGLang, as `config.toggle` says; none without a toggle."""
     if config.toggle is None:
         return {}
+    toggle = config.toggle
     if worker(config.patch) is None:
         kind, _, name = config.threshold_setting.partition(":")
-        return {name: str(config.toggle.threshold)} if kind == "env" else {}
-    policy = importlib.import_module("harness.toggle.policy").Policy(config.toggle.threshold, config.toggle.hysteresis)
-    settings = importlib.import_module("harness.toggle.settings").Settings(policy, config.toggle.strategy)
-    environment: dict[str, str] = settings.environment()
+        return {name: str(toggle.threshold)} if kind == "env" else {}
+    policy = importlib.import_module("harness.toggle.policy").Policy(toggle.threshold, toggle.hysteresis)
+    settings = importlib.import_module("harness.toggle.settings")
+    kept = settings.KEPT_TOKENS if toggle.kept_tokens is None else toggle.kept_tokens
+    environment: dict[str, str] = settings.Settings(policy, toggle.strategy, kept).environment()
     return environment
 
 

@@ -60,4 +60,6 @@ def _owners(scheduler: Any) -> Iterator[Any]:
         yield from (runner, runner.buffers, *runner.output_buffers.values())
     if toggled is not None and toggled.draft.graphs is not None:
         yield tuple(toggled.draft.graphs.buffers)
+    if toggled is not None and hasattr(toggled.draft, "kept"):
+        yield toggled.draft.kept.tokens, toggled.draft.kept.hidden_states
     yield from attention_backends(scheduler)

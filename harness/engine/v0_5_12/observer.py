@@ -9,9 +9,10 @@ import torch
 
 from harness.checks import Checks
 from harness.engine.v0_5_12.buffers import model_runners
+from harness.engine.v0_5_12.draft_caches import draft_cache, radix_caches
 from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.requests import number_of
-from harness.observation import After, Compared, DraftCache, Forward, Launch, Memory, Replay, Request, on_host
+from harness.observation import After, Compared, Forward, Launch, Memory, Replay, Request, on_host
 from harness.trace import Trace, TraceStep
 
 SUMS_EACH_STEP = "SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY"
@@ -37,6 +38,7 @@ class Observer:
         self._verified: dict[int, list[int]] = {}
         self._read: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
+        self._idle = True
 
     def attach(self) -> None:
         """Watch graphs, too, and let SGLang check its sums at every step.
@@ -98,6 +100,7 @@ class Observer:
         self._checks.at_forward(forward)
         if mode == "DECODE":
             self._read[step.index] = forward.values("input_ids")
+            self._drafted_from_spec -= set(step.requests)
         self._follow_draft(step, batch, forward)
         if mode == "TARGET_VERIFY":
             self._look_at_draft(step, requests, forward)
@@ -134,18 +137,21 @@ class Observer:
         requests = [self._request(request) for request in holding]
         read = self._read.pop(step.index, ())
         traced = {number: self._trace.requests[number] for number in step.requests}
+        was_idle, self._idle = self._idle, bool(self._scheduler.is_fully_idle()) and not requests
         self._checks.after_step(
             After(
                 step=step,
                 requests=requests,
                 memory=self._memory(),
-                idle=bool(self._scheduler.is_fully_idle()) and not requests,
+                idle=self._idle,
                 streamed={number: request.output for number, request in traced.items()},
                 read=dict(zip(step.requests, read, strict=False)),
                 ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
                 without_draft=set() if step.accepted is None else self._with_slots_without_draft(step, holding),
             )
         )
+        if self._idle and not was_idle and (cached := radix_caches(self._scheduler, self._without_draft)):
+            self._checks.draft_caches(step.index, cached)
 
     def _saw_replay(self, replay: Replay) -> None:
         if self._step is not None:
@@ -246,14 +252,12 @@ class Observer:
         if len(runners) < 2 or not fresh or not step.spec:
             return
         lengths = dict(zip(step.requests, forward.values("seq_lens"), strict=True))
-        pool = runners[1].token_to_kv_pool
         caches = []
         for request in fresh:
             number, tokens = number_of(request.rid), [*request.origin_input_ids, *request.output_ids]
             known = min(lengths[number], len(tokens) - 1)
             slots = self._scheduler.req_to_token_pool.req_to_token[request.req_pool_idx, :known].long()
-            ends = [place for place, slot in enumerate(slots.tolist()) if slot in self._without_draft]
-            caches.append(DraftCache(number, tokens, pool.k_buffer[0][slots], pool.v_buffer[0][slots], tuple(ends)))
+            caches.append(draft_cache(self._scheduler, self._without_draft, number, tokens, slots))
         self._checks.draft_caches(step.index, caches)
 
 

@@ -65,6 +65,13 @@ def test_values_meet_in_pairs(worker: Worker) -> None:
         assert {pair for pair in apart if not impossible(*pair)} == set(), (one, other)
 
 
+def test_strategy_plain_is_searched_with_long_and_short_memories() -> None:
+    toggles = [config.toggle for config in grid(Device.CPU, strategy="plain")]
+    assert {toggle and toggle.strategy for toggle in toggles} == {"plain"}
+    assert {toggle and toggle.kept_tokens for toggle in toggles} == {None, 2, 5}
+    assert 40 <= len(toggles) <= 70
+
+
 def test_thresholds_below_at_and_above_captured_sizes() -> None:
     places = set()
     for config in grid(Device.CPU):

@@ -17,8 +17,8 @@ def test_defaults() -> None:
 
 
 def test_there_and_back() -> None:
-    settings = Settings(Policy(8, hysteresis=3), "warm")
-    assert Settings.read(settings.environment()) == settings
+    for settings in (Settings(Policy(8, hysteresis=3), "warm"), Settings(Policy(2), "plain", kept_tokens=7)):
+        assert Settings.read(settings.environment()) == settings
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,14 @@ def test_there_and_back() -> None:
         ({"SPEC_TOGGLE_THRESHOLD": "5", "SPEC_TOGGLE_HYSTERESIS": "x"}, "SPEC_TOGGLE_HYSTERESIS=x isn't a number"),
         ({"SPEC_TOGGLE_THRESHOLD": "5", "SPEC_TOGGLE_HYSTERESIS": "5"}, "must be smaller than SPEC_TOGGLE_THRESHOLD=5"),
         ({"SPEC_TOGGLE_THRESHOLD": "5", "SPEC_TOGGLE_STRATEGY": "cold"}, "SPEC_TOGGLE_STRATEGY=cold isn't a strategy"),
+        (
+            {"SPEC_TOGGLE_THRESHOLD": "5", "SPEC_TOGGLE_KEPT_TOKENS": "9"},
+            "KEPT_TOKENS is for SPEC_TOGGLE_STRATEGY=plain",
+        ),
+        (
+            {"SPEC_TOGGLE_THRESHOLD": "5", "SPEC_TOGGLE_STRATEGY": "plain", "SPEC_TOGGLE_KEPT_TOKENS": "0"},
+            "SPEC_TOGGLE_KEPT_TOKENS=0 isn't a positive number of tokens",
+        ),
         ({"SPEC_TOGGLE_TRESHOLD": "5"}, "SPEC_TOGGLE_TRESHOLD isn't a setting: there are SPEC_TOGGLE_THRESHOLD"),
     ],
 )

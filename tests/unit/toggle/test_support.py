@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.toggle import support
-from harness.toggle.support import Unsupported, refuse_model, refuse_server
+from harness.toggle.support import Unsupported, refuse_models, refuse_server
 
 
 def server(**settings: Any) -> SimpleNamespace:
@@ -20,8 +20,9 @@ def server(**settings: Any) -> SimpleNamespace:
 
 
 def test_both_workers_are_supported() -> None:
-    refuse_server(server())
-    refuse_server(server(disable_overlap_schedule=False, speculative_eagle_topk=1))
+    for strategy in ("warm", "plain"):
+        refuse_server(server(), strategy)
+        refuse_server(server(disable_overlap_schedule=False, speculative_eagle_topk=1), strategy)
 
 
 @pytest.mark.parametrize(
@@ -40,16 +41,50 @@ def test_both_workers_are_supported() -> None:
 )
 def test_refused_server(settings: dict[str, Any], reason: str) -> None:
     with pytest.raises(Unsupported, match=f"SPEC_TOGGLE_THRESHOLD is set, but .*{reason}"):
-        refuse_server(server(**settings))
+        refuse_server(server(**settings), "warm")
+
+
+@pytest.mark.parametrize("setting", ["enable_streaming_session", "enable_lmcache"])
+def test_refused_server_of_strategy_plain(setting: str) -> None:
+    """What takes the KV of a request that lags as a whole."""
+    refuse_server(server(**{setting: True}), "warm")
+    with pytest.raises(Unsupported, match=f"--{setting.replace('_', '-')} is on .*strategy plain"):
+        refuse_server(server(**{setting: True}), "plain")
 
 
 def test_refused_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(support, "version", lambda _: "0.6.0")
     with pytest.raises(Unsupported, match=r"tested with sglang 0\.5\.12\.post1, not 0\.6\.0"):
-        refuse_server(server())
+        refuse_server(server(), "warm")
 
 
-def test_refused_model() -> None:
-    refuse_model(SimpleNamespace(hybrid_gdn_config=None, mamba2_config=None, hybrid_lightning_config=None))
-    with pytest.raises(Unsupported, match="recurrent state"):
-        refuse_model(SimpleNamespace(hybrid_gdn_config=object(), mamba2_config=None, hybrid_lightning_config=None))
+def model(**settings: Any) -> SimpleNamespace:
+    usual = {
+        "hybrid_gdn_config": None,
+        "mamba2_config": None,
+        "hybrid_lightning_config": None,
+        "is_hybrid_swa": False,
+        "model_is_mrope": False,
+    }
+    return SimpleNamespace(**(usual | settings))
+
+
+def test_refused_models() -> None:
+    for strategy in ("warm", "plain"):
+        refuse_models(model(), model(), strategy)
+        with pytest.raises(Unsupported, match="recurrent state"):
+            refuse_models(model(hybrid_gdn_config=object()), model(), strategy)
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "reason"),
+    [
+        ({"is_hybrid_swa": True}, {}, "sliding window"),
+        ({}, {"is_hybrid_swa": True}, "sliding window"),
+        ({}, {"model_is_mrope": True}, "mrope"),
+    ],
+)
+def test_refused_models_of_strategy_plain(target: dict[str, Any], draft: dict[str, Any], reason: str) -> None:
+    refuse_models(model(**target), model(**draft), "warm")
+    with pytest.raises(Unsupported, match=f"SPEC_TOGGLE_STRATEGY is plain, but .*{reason}.*: use warm"):
+        refuse_models(model(**target), model(**draft), "plain")
