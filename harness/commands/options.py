@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from harness.configuration import EngineConfig, ModelPair, Toggle, Worker
+from harness.configuration import EngineConfig, ModelPair, Strategy, Toggle, Worker
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
 from harness.patches.beside import patch_beside
@@ -67,6 +67,7 @@ ThresholdSettingOption = Annotated[
     str, typer.Option(metavar="env:N|argument:N", help="How a patch of SGLang itself is told the threshold.")
 ]
 ThresholdOption = Annotated[int | None, option("Running requests up to which the toggle speculates.")]
+StrategyOption = Annotated[Strategy | None, option("Of the toggle [that which the patch is for, else warm].")]
 HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from harness.commands import children, options
 from harness.commands.options import DeviceChoice
 from harness.commands.watching import Watching
-from harness.configuration import DEFAULT_SETTING, Strategy, Worker
+from harness.configuration import DEFAULT_SETTING, Worker
 from harness.errors import UsageError
 from harness.isolation.child import Limits
 from harness.patches.given import patch_of
@@ -34,9 +34,7 @@ def command(
     seed: Annotated[int | None, options.option("Repeats a search [a new one].", min=0)] = None,
     device: options.DeviceOption = DeviceChoice.AUTO,
     worker: Annotated[Worker | None, options.option("Of the two only this one [those that the patch is for].")] = None,
-    strategy: Annotated[
-        Strategy | None, options.option("Of the toggle [that which the patch is for, else warm].")
-    ] = None,
+    strategy: options.StrategyOption = None,
     output: Annotated[Path, typer.Option(help="Folder that a reproducer's folder is written to.")] = OUTPUT,
     database: Annotated[
         str, typer.Option(metavar="FOLDER|redis://...", help="Hypothesis' example database.")

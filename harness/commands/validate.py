@@ -23,7 +23,7 @@ from harness.isolation.gpus import VISIBLE
 from harness.patches.given import patch_of
 from harness.patches.overlay import copy_for
 from harness.patches.stack import sources, title
-from harness.patches.workers import written_for
+from harness.patches.workers import strategy_of, written_for
 from harness.validation.plan import Plan
 from harness.validation.profile import Profile
 from harness.validation.stage import Stage, Status
@@ -45,6 +45,7 @@ def command(
     worker: Annotated[Worker | None, options.option("Of the two only this one [those that the patch is for].")] = None,
     threshold: Annotated[int, typer.Option(min=1, help="Of the stages that have none of their own.")] = 5,
     threshold_setting: options.ThresholdSettingOption = DEFAULT_SETTING,
+    strategy: options.StrategyOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
     most_skipped: Annotated[
         float, typer.Option(min=0, max=1, help="Share of what checks look at that may be left out.")
@@ -68,6 +69,7 @@ def command(
             workers=_workers(patch, worker),
             threshold=threshold,
             threshold_setting=options.checked_setting(threshold_setting),
+            strategy=strategy or strategy_of(patch_of(patch)),
             seed=seed,
             most_skipped=most_skipped,
             most_step_ratio=most_step_ratio,

@@ -6,7 +6,7 @@ from functools import partial
 from statistics import mean
 
 from harness.checks.draft import acceptance_of
-from harness.configuration import EngineConfig, Toggle
+from harness.configuration import EngineConfig
 from harness.isolation.ran import Ran
 from harness.oracle import accepted
 from harness.patches.stack import without_worker
@@ -134,7 +134,7 @@ def _after_plain(trace: Trace, first_only: bool) -> set[tuple[int, int]]:
 
 def _configs(lab: Lab, stretch: int) -> list[EngineConfig]:
     length = max(512, STRETCHES * (stretch + 64) + 128)
-    changes = {"toggle": Toggle(threshold=FEW), "context_length": length, "kv_tokens": 8 * length}
+    changes = {"toggle": lab.plan.toggle(FEW), "context_length": length, "kv_tokens": 8 * length}
     return [
         lab.plan.config(worker, **changes, **graphs)
         for worker in lab.workers

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from time import monotonic
 
 from harness.cases import all_folders, load
-from harness.configuration import Toggle
 from harness.program import Program
 from harness.validation.ending import Ending
 from harness.validation.lab import Lab
@@ -50,13 +49,15 @@ def _cases(lab: Lab) -> Iterator[tuple[str, Program]]:
         program = load(folder).program
         config = program.config
         if config.toggle is not None and config.worker in lab.workers:
-            changes = {"patch": plan.patch, "threshold_setting": plan.threshold_setting}
+            kept = config.toggle.kept_tokens if plan.strategy == "plain" else None
+            toggle = config.toggle.model_copy(update={"strategy": plan.strategy, "kept_tokens": kept})
+            changes = {"patch": plan.patch, "threshold_setting": plan.threshold_setting, "toggle": toggle}
             yield folder.name, program.model_copy(update={"config": config.model_copy(update=changes)})
 
 
 def _sequences(lab: Lab) -> Iterator[tuple[str, Program]]:
     for sizes in SEQUENCES:
         for worker in lab.workers:
-            toggle = Toggle(threshold=5 if max(sizes) <= 10 else 16)
+            toggle = lab.plan.toggle(5 if max(sizes) <= 10 else 16)
             config = lab.plan.config(worker, toggle=toggle, max_running_requests=17)
             yield f"batch sizes {', '.join(map(str, sizes))}", Program.from_batch_sizes(config, sizes)

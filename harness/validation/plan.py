@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.configuration import DEFAULT_SETTING, EngineConfig, Toggle, Worker
+from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
 from harness.engine.device import Device
 from harness.isolation.child import Limits
 from harness.patches.beside import files
@@ -29,6 +29,8 @@ class Plan:
     threshold: int = 5
     """Of the stages that aren't given one by a case or the grid."""
     threshold_setting: str = DEFAULT_SETTING
+    strategy: Strategy = "warm"
+    """Of the toggle, where the patch is one of it."""
     seed: int = 0
     at_once: int = 2
     """Programs that run side by side, spread over `gpus`."""
@@ -43,7 +45,7 @@ class Plan:
         """The ordinary configuration under test."""
         given: dict[str, object] = {
             "worker": worker,
-            "toggle": Toggle(threshold=self.threshold),
+            "toggle": self.toggle(self.threshold),
             "patch": self.patch,
             "threshold_setting": self.threshold_setting,
             "max_running_requests": max(LEAST_RUNNING, 2 * self.threshold),
@@ -52,10 +54,14 @@ class Plan:
         }
         return EngineConfig.model_validate(given)
 
+    def toggle(self, threshold: int) -> Toggle:
+        """The toggle under test, with another threshold."""
+        return Toggle(threshold=threshold, strategy=self.strategy)
+
     @property
     def fingerprint(self) -> str:
         """Of all that decides what the stages do, the patch's content among it."""
         content = [file.read_text() for file in files(self.patch).values()]
         parts = (title(self.patch), *content, self.device, self.profile, self.workers, self.threshold, self.seed)
-        more = (self.threshold_setting, self.most_skipped, self.most_step_ratio)
+        more = (self.threshold_setting, self.strategy, self.most_skipped, self.most_step_ratio)
         return hashlib.sha256(repr((*parts, *more)).encode()).hexdigest()[:16]

@@ -3,7 +3,7 @@
 from statistics import median
 from time import monotonic
 
-from harness.configuration import Toggle, Worker
+from harness.configuration import Worker
 from harness.isolation.ran import Ran
 from harness.program import Drain, Flush, Program, Step, Submit
 from harness.prompts import Prompt
@@ -48,7 +48,7 @@ def wave(lab: Lab, worker: Worker) -> Program:
     """Some 30 steps that cross the threshold both ways and end with empty caches."""
     few = Submit(count=2, prompt=Prompt(period=9, seed=0, length=12), max_new_tokens=50)
     many = Submit(count=7, prompt=Prompt(period=14, seed=0, length=17), max_new_tokens=9)
-    config = lab.plan.config(worker, toggle=Toggle(threshold=THRESHOLD))
+    config = lab.plan.config(worker, toggle=lab.plan.toggle(THRESHOLD))
     return Program(config=config, operations=(few, Step(count=4), many, Drain(), Flush(), Step()))
 
 

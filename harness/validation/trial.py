@@ -10,7 +10,7 @@ from harness.configuration import Worker
 from harness.engine.device import Device
 from harness.outcome import Outcome
 from harness.patches.stack import UNCHANGED
-from harness.patches.workers import CASES, written_for
+from harness.patches.workers import CASES, strategy_of, written_for
 from harness.validation.plan import Plan
 from harness.validation.profile import Profile
 from harness.validation.record import Record
@@ -50,7 +50,8 @@ def try_out(patch: str, device: Device, gpus: tuple[str | None, ...], profile: P
     only, began = written_for(patch), monotonic()
     with tempfile.TemporaryDirectory(prefix="toggle-harness-") as folder:
         plan = Plan(patch=patch, device=device, profile=profile, output=Path(folder), gpus=gpus, at_once=at_once)
-        plan = replace(plan, workers=(Worker.V1, Worker.V2) if only is None else (only,))
+        workers = (Worker.V1, Worker.V2) if only is None else (only,)
+        plan = replace(plan, workers=workers, strategy=strategy_of(patch))
         stages = list(validate(plan, Record(plan, resume=False), lambda _: None))
     failed = next((stage for stage in stages if stage.status is Status.FAILED), None)
     return Tried(
