@@ -66,8 +66,8 @@ PatchOption = Annotated[
 ThresholdSettingOption = Annotated[
     str, typer.Option(metavar="env:N|argument:N", help="How a patch of SGLang itself is told the threshold.")
 ]
-StrategyOption = Annotated[Strategy | None, option("Of the toggle [that which the patch is for, else warm].")]
 ThresholdOption = Annotated[int | None, option("Running requests up to which the toggle speculates.")]
+StrategyOption = Annotated[Strategy | None, option("Of the toggle [that which the patch is for, else warm].")]
 HysteresisOption = Annotated[int | None, option("How far below --threshold speculation comes back [0].")]
 
 

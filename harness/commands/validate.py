@@ -60,17 +60,16 @@ def command(
 
     Exit code 0 if it is safe, 1 if it is unsafe, 3 if that isn't proven, 2 for wrong usage.
     """
-    tested = patch_of(patch)
     plan = _placed(
         Plan(
-            patch=tested,
+            patch=patch_of(patch),
             device=_device(device),
             profile=profile,
             output=output,
             workers=_workers(patch, worker),
             threshold=threshold,
             threshold_setting=options.checked_setting(threshold_setting),
-            strategy=strategy or strategy_of(tested),
+            strategy=strategy or strategy_of(patch_of(patch)),
             seed=seed,
             most_skipped=most_skipped,
             most_step_ratio=most_step_ratio,

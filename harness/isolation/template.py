@@ -13,7 +13,7 @@ from harness.engine.device import Device
 from harness.isolation.inside import make_ready
 from harness.isolation.nursery import TEMPLATE_SOURCES
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 60
 """In which no module is imported any more: a patch of SGLang may wait for ever."""
 _modules = 0
 

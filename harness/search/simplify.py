@@ -15,8 +15,12 @@ from harness.prompts import Prompt
 
 
 def candidates(program: Program) -> Iterator[Program]:
-    """Programs that are simpler in one respect; those that couldn't run are left out."""
-    for simpler in (*_operations(program), *_configurations(program)):
+    """Programs that are simpler in one respect; those that couldn't run are left out.
+
+    The simplest engine of all comes first: the others are then tried on one that boots quickly.
+    """
+    engines = list(_configurations(program))
+    for simpler in (*engines[:1], *_operations(program), *engines[1:]):
         try:
             check_program(simpler)
         except UsageError:

@@ -49,7 +49,8 @@ def _cases(lab: Lab) -> Iterator[tuple[str, Program]]:
         program = load(folder).program
         config = program.config
         if config.toggle is not None and config.worker in lab.workers:
-            toggle = plan.toggle(config.toggle.threshold, config.toggle.hysteresis)
+            kept = config.toggle.kept_tokens if plan.strategy == "plain" else None
+            toggle = config.toggle.model_copy(update={"strategy": plan.strategy, "kept_tokens": kept})
             changes = {"patch": plan.patch, "threshold_setting": plan.threshold_setting, "toggle": toggle}
             yield folder.name, program.model_copy(update={"config": config.model_copy(update=changes)})
 

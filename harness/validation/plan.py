@@ -30,6 +30,7 @@ class Plan:
     """Of the stages that aren't given one by a case or the grid."""
     threshold_setting: str = DEFAULT_SETTING
     strategy: Strategy = "warm"
+    """Of the toggle, where the patch is one of it."""
     seed: int = 0
     at_once: int = 2
     """Programs that run side by side, spread over `gpus`."""
@@ -53,9 +54,9 @@ class Plan:
         }
         return EngineConfig.model_validate(given)
 
-    def toggle(self, threshold: int, hysteresis: int = 0) -> Toggle:
-        """A toggle of the strategy under test."""
-        return Toggle(threshold=threshold, hysteresis=hysteresis, strategy=self.strategy)
+    def toggle(self, threshold: int) -> Toggle:
+        """The toggle under test, with another threshold."""
+        return Toggle(threshold=threshold, strategy=self.strategy)
 
     @property
     def fingerprint(self) -> str:

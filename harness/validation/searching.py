@@ -1,12 +1,14 @@
 """The stage of the search: random programs over the configuration grid, for the time that is left."""
 
+from itertools import chain, zip_longest
+
 from harness.report import facts
-from harness.search.grid import grid
 from harness.search.search import Plan as SearchPlan
 from harness.search.search import Search
 from harness.validation.ending import Ending
 from harness.validation.lab import Lab, coverage_of
 from harness.validation.stage import Stage
+from harness.validation.tokens import grid_of
 
 NAME = "search"
 
@@ -14,8 +16,8 @@ NAME = "search"
 def searched(lab: Lab, seconds: float) -> Stage:
     """Search until something fails, or for `seconds`."""
     ending, plan = Ending(lab, NAME), lab.plan
-    every = grid(plan.device, None, plan.patch, plan.threshold_setting, plan.strategy)
-    configs = [config for config in every if config.worker in lab.workers]
+    turns = zip_longest(*(grid_of(plan, worker) for worker in lab.workers))
+    configs = [config for config in chain.from_iterable(turns) if config is not None]
     search = Search(
         SearchPlan(
             grid=configs,

@@ -1,11 +1,11 @@
 """The stage of differential runs: the patched engine, a plain one and an always-spec one, token by token."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from time import monotonic
 
-from harness.configuration import EngineConfig
+from harness.configuration import EngineConfig, Worker
 from harness.isolation.ran import Ran
 from harness.oracle import answers_of, judge, plain_program
 from harness.outcome import Outcome
@@ -15,6 +15,7 @@ from harness.search.grid import grid
 from harness.search.sampling import program_of
 from harness.validation.ending import Ending
 from harness.validation.lab import Lab
+from harness.validation.plan import Plan
 from harness.validation.stage import Stage
 
 NAME = "same tokens"
@@ -64,10 +65,14 @@ def always_spec(program: Program) -> Program:
     return plain_program(program).model_copy(update={"config": config})
 
 
+def grid_of(plan: Plan, worker: Worker) -> Sequence[EngineConfig]:
+    """The configurations that a search would take, of one worker."""
+    return grid(plan.device, worker, plan.patch, plan.threshold_setting, plan.strategy)
+
+
 def _programs(lab: Lab) -> Iterator[Program]:
     configs: list[EngineConfig] = []
     for worker in lab.workers:
-        of_worker = grid(lab.plan.device, worker, lab.plan.patch, lab.plan.threshold_setting, lab.plan.strategy)
-        configs += of_worker[:CONFIGURATIONS_EACH]
+        configs += grid_of(lab.plan, worker)[:CONFIGURATIONS_EACH]
     for number in count(lab.plan.seed):
         yield program_of(configs[number % len(configs)], number)
