@@ -1,5 +1,6 @@
 """Strategy plain: nothing is drafted while speculation is off, and afterwards it is as if it had never been off."""
 
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -9,6 +10,7 @@ import pytest
 
 from harness.checks import Checks
 from harness.configuration import EngineConfig, Toggle
+from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.engine.v0_5_12.buffers import model_runners
 from harness.oracle import judge
@@ -17,6 +19,7 @@ from harness.prompts import Prompt
 from harness.trace import Trace
 from tests.support.acceptance import compare_acceptance
 from tests.support.answers import right_answers
+from tests.support.engines import Engines
 
 Boot = Callable[[EngineConfig], Engine]
 THRESHOLD = 3
@@ -191,3 +194,14 @@ def test_a_request_that_joins_for_the_last_plain_steps(boot: Boot, config: Engin
     assert 0 < behind[5] < behind[0] == behind[1]
     extends = [drafted.tokens for drafted in seen if drafted.step == first and drafted.mode == "EXTEND"]
     assert extends == [sum(behind.values())]
+
+
+def test_a_start_without_the_hook_is_refused(boot: Engines, device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SGLang would only log that it couldn't apply it."""
+    boot.close()
+    config = EngineConfig(graphs=(), toggle=Toggle(threshold=THRESHOLD, strategy="plain"))
+    Engine(config, device).close()  # the hook is in by now
+    schedule_batch = importlib.import_module("sglang.srt.managers.schedule_batch")
+    monkeypatch.setattr(schedule_batch.Req, "_cache_commit_len", lambda request: request.kv_committed_len)
+    with pytest.raises(RuntimeError, match="strategy plain isn't installed"):
+        Engine(config, device)
