@@ -50,5 +50,5 @@ PLAIN = {
     for name, config in TOGGLED.items()
 }
 """The same with strategy plain."""
-PLAIN_SAMPLE = ("v1-graphs-float32-plain", "v1-topk-1-page-4-no-graphs-float32-plain", "V2-page-4-graphs-float32-plain")
+PLAIN_SAMPLE = ("v1-topk-1-page-4-no-graphs-float32-plain", "V2-page-4-graphs-float32-plain")
 """Of these what runs every time."""
