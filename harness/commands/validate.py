@@ -3,9 +3,11 @@
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -27,6 +29,7 @@ from harness.patches.workers import strategy_of, written_for
 from harness.validation.plan import Plan
 from harness.validation.profile import Profile
 from harness.validation.stage import Stage, Status
+from harness.validation.verdict import Verdict
 
 COLOURS = {Status.PASSED: "green", Status.FAILED: "red", Status.UNPROVEN: "yellow", Status.LEFT_OUT: "dim"}
 
@@ -97,14 +100,27 @@ def _validate(plan: Plan, resume: bool, console: Console) -> int:
     with Watching(Console(stderr=True, highlight=False)) as watching:
         for stage in validate(plan, record, watching.show):
             stages.append(stage)
-            _say(stage, console)
+            if stage.status is not Status.LEFT_OUT:
+                _say(stage, console)
+    _say_left_out(stages, console)
     report = pages.Report.of(plan, stages, started, monotonic() - began, shlex.join(["toggle-harness", *sys.argv[1:]]))
     written = pages.write(report, plan.output)
-    for reason in report.reasons:
+    for stage in stages:
+        if stage.failure is not None and stage.failure.folder is not None:
+            console.print(f"reproducer: {plan.output / stage.failure.folder}", soft_wrap=True, markup=False)
+    for reason in report.reasons if report.verdict is Verdict.UNPROVEN else ():
         console.print(f"- {reason}", soft_wrap=True, markup=False)
     console.print(f"[bold]{report.headline}[/bold]", soft_wrap=True)
     console.print(str(written), soft_wrap=True, markup=False)
     return report.verdict.exit_code
+
+
+def _say_left_out(stages: Sequence[Stage], console: Console) -> None:
+    """In one line for each reason."""
+    left_out = [stage for stage in stages if stage.status is Status.LEFT_OUT]
+    for reason, those in groupby(left_out, key=lambda stage: stage.said):
+        names = ", ".join(stage.name for stage in those)
+        console.print(f"[dim]left out[/dim]  {names}: {reason}", soft_wrap=True)
 
 
 def _say(stage: Stage, console: Console) -> None:

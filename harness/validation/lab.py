@@ -110,9 +110,13 @@ class Lab:
         finding: list[Finding] = []
         thread = threading.Thread(target=lambda: finding.append(pursue(shortest, until)[0]))
         thread.start()
-        while thread.is_alive():
-            thread.join(TICK_SECONDS)
-            self.watch(self.progress)
+        try:
+            while thread.is_alive():
+                thread.join(TICK_SECONDS)
+                self.watch(self.progress)
+        except KeyboardInterrupt:  # with what is known by now
+            self._stop.set()
+            thread.join()
         return finding[0]
 
     def coverage(self) -> Coverage:

@@ -50,7 +50,8 @@ def main_job(lab: Lab) -> Stage:
     if stuck:
         return ending.unproven(
             f"worker {' and '.join(stuck)}: batch sizes {_listed(sizes)}, and speculation wasn't switched off and on: "
-            f"does the patch take its threshold from {lab.plan.threshold_setting}, when a scheduler starts?"
+            f"does the patch take its threshold from {lab.plan.threshold_setting}, when a scheduler starts? "
+            "For a patch of one worker alone give --worker"
         )
     return ending.passed(f"batch sizes {_listed(sizes)} with worker {' and '.join(lab.workers)}: all checks pass")
 
