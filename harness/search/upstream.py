@@ -50,11 +50,11 @@ def safe_steps(config: EngineConfig, submit: Submit) -> int | None:
 def outruns_context(config: EngineConfig, submit: Submit) -> bool:
     """Whether, near the context's end, a spec step may look further ahead than the context reaches.
 
-    SGLang's buffers hold context_length tokens for each request of a batch, in graphs of the largest captured one
-    (`custom_mask` and `kv_indices`, layers/attention/triton_backend.py): a batch in which others leave enough of
-    theirs unused is served.
+    SGLang's buffers hold context_length tokens for each request of a batch, in graphs of the largest captured one: a
+    batch in which others leave enough of theirs unused is served. Cases draft-indices-short, of what is drafted, and
+    v1-verify-mask-short, of what is verified in a graph.
     """
-    ahead = max(config.verified_tokens, config.steps)
+    ahead = max(config.verified_tokens, config.steps) if config.graphs else config.steps
     if config.worker is Worker.V2:
         ahead += config.steps + 1  # a step in vain, after a run that reached past the end
     # Before its last step a request has all tokens but one, and has read all but the last of these.
@@ -79,8 +79,9 @@ def spills_mask(config: EngineConfig, submit: Submit) -> bool:
 def outruns_row(config: EngineConfig, submit: Submit) -> bool:
     """Whether, near the context's end, slots may be allocated for which a request's row has no columns.
 
-    A row of `ReqToTokenPool` has as many as the context and a verified tree, and four (init_memory_pool,
-    model_executor/model_runner_kv_cache_mixin.py). V2 allocates two steps ahead, v1 as much as it drafts.
+    A row of `ReqToTokenPool` has as many as the context and a verified tree, and four (_init_pools,
+    model_executor/model_runner_kv_cache_mixin.py). V2 allocates two steps ahead, v1 as much as it drafts. Cases
+    v1-draft-past-row and v2-allocation-past-row.
     """
     ahead = max(config.steps * config.topk, config.verified_tokens)
     reach = 2 * ahead if config.worker is Worker.V2 else ahead - 2

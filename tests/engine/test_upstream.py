@@ -33,6 +33,21 @@ def test_v2_outruns_an_end(boot: Boot, case: str, message: str) -> None:
     assert [found.message for found in wrong] == [message]
 
 
+def test_v1_drafts_past_a_row(boot: Boot) -> None:
+    program = program_of("v1-draft-past-row")
+    wrong = judge(boot(program.config).run(program), right_answers(program))
+    assert [found.request for found in wrong] == [1]
+    assert wrong[0].message.startswith("output token 1 is ")
+
+
+def test_v2_leaks_a_slot_at_the_end_of_the_context(boot: Boot) -> None:
+    program = program_of("v2-allocation-past-row")
+    engine = boot(program.config)
+    with pytest.raises(ValueError, match="pool memory leak detected!"):
+        engine.run(program)
+    assert judge(engine.trace, right_answers(program)) == []
+
+
 def test_a_chunked_prefill_costs_acceptance(boot: Boot) -> None:
     program = program_of("draft-chunk-end")
     whole = program.model_copy(update={"config": program.config.model_copy(update={"chunked_prefill_size": None})})

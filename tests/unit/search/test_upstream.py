@@ -1,6 +1,8 @@
 """What is kept off programs because SGLang itself answers it wrong, by the cases that show it."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,13 +47,36 @@ def test_a_longer_request_may_be_aborted_for_longer_one_that_may_stop_never() ->
 
 @pytest.mark.parametrize(
     ("settings", "least"),
-    [({"topk": 1, "steps": 7}, 6), ({"topk": 8, "steps": 1}, 7), ({"topk": 1, "steps": 3}, 2), ({}, 14)],
+    [
+        ({"topk": 1, "steps": 7}, 6),
+        ({"topk": 8, "steps": 1}, 7),
+        ({"topk": 1, "steps": 3}, 2),
+        ({}, 14),
+        ({"graphs": ()}, 2),
+        ({"graphs": (), "steps": 5}, 3),
+    ],
 )
-def test_the_end_of_the_context(settings: dict[str, int], least: int) -> None:
+def test_the_end_of_the_context(settings: dict[str, Any], least: int) -> None:
     """How many tokens short of its context a request must end; two it always does."""
     config = EngineConfig(context_length=64, **settings)
     left = [left for left in range(2, 20) if not outruns_context(config, Submit(max_new_tokens=64 - 9 - left))]
     assert left[0] == least
+
+
+@pytest.mark.parametrize(
+    ("name", "outruns"),
+    [
+        ("draft-indices-short", outruns_context),
+        ("v1-verify-mask-short", outruns_context),
+        ("v1-draft-past-row", outruns_row),
+        ("v2-allocation-past-row", outruns_row),
+    ],
+)
+def test_the_cases_of_the_contexts_end(name: str, outruns: Callable[[EngineConfig, Submit], bool]) -> None:
+    program = case(name)
+    first, *others = program.submits
+    assert outruns(program.config, first)
+    assert not any(outruns(program.config, submit) for submit in others)
 
 
 def test_rows_of_the_request_pool() -> None:
