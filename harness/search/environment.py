@@ -13,7 +13,8 @@ PATIENCE_SECONDS = 120
 
 def environment(device: Device) -> "Future[str]":
     """The text, once it is there."""
-    look: Callable[[], str] = _of_sglang if device is Device.CUDA else _of_the_harness
+    on_gpu = device is Device.CUDA and Device.auto() is Device.CUDA
+    look: Callable[[], str] = _of_sglang if on_gpu else _of_the_harness
     pool = ThreadPoolExecutor(1)
     text = pool.submit(look)
     pool.shutdown(wait=False)

@@ -16,14 +16,13 @@ from harness.patches.workers import PATCH_FILE
 from tests.support.engines import Engines
 
 FOLDERS = all_folders()
-QUICK_DIFFS = ("attempt-1-diff",)
-"""The others are slow: each imports an SGLang of its own."""
 
 
 def marked(folder: Path) -> Any:
-    name = folder.relative_to(CASES).as_posix()
+    """Those that change SGLang are slow, since each imports its own; tests/validation runs one every time."""
     changes_sglang = bool(sources(load(folder).program.config.patch))
-    return pytest.param(folder, id=name, marks=[pytest.mark.slow] * (changes_sglang and name not in QUICK_DIFFS))
+    marks = [pytest.mark.slow] * changes_sglang
+    return pytest.param(folder, id=folder.relative_to(CASES).as_posix(), marks=marks)
 
 
 BY_NAME = [marked(folder) for folder in FOLDERS]

@@ -43,12 +43,16 @@ class Stand:
     @property
     def nursery(self) -> Any:
         return SimpleNamespace(
+            device=Device.CPU,
             run=lambda wanted, stopped, environment=None: Ran(
                 wanted.program, self._cold(wanted.program), wanted.program
-            )
+            ),
         )
 
-    def close(self) -> None:
+    def __enter__(self) -> "Stand":
+        return self
+
+    def __exit__(self, *_: object) -> None:
         pass
 
 

@@ -74,7 +74,7 @@ def test_an_attempt_as_a_diff(report: Any, tmp_path: Path) -> None:
     ("added", "what"),
     [
         ("def broken(:", "the patched eagle_worker.py has a syntax error in line 1"),
-        pytest.param("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        pytest.param("import no_such_module", "No module named 'no_such_module'", marks=pytest.mark.slow),
         pytest.param("import os\nos._exit(3)", "the process ended with code 3", marks=pytest.mark.slow),
         pytest.param("while True:\n    pass", "importing SGLang doesn't return", marks=pytest.mark.slow),
     ],
