@@ -131,7 +131,7 @@ def with_sizes(trace: Trace) -> str:
 
 def origin(finding: Finding) -> str:
     """Where the program comes from, in a sentence."""
-    by = f"A search with seed {finding.seed} found it"
+    by = "A validation found it" if finding.seed is None else f"A search with seed {finding.seed} found it"
     if finding.found == finding.program:
         return f"{by} so."
     return f"{by} as a program of {len(finding.found.operations)} (`found.json`) and shrank it."

@@ -18,7 +18,8 @@ class Finding:
     found: Program
     """The program that failed first, before it was shrunk."""
     device: Device
-    seed: int
+    seed: int | None
+    """Of the search that found it; None where it was a known program."""
     confirmations: Sequence[Outcome]
     """What became of the shrunk program in processes that had run nothing before."""
     variants: Sequence[tuple[str, Outcome]]

@@ -22,7 +22,7 @@ class Pursuit:
     """How a failure is to be pursued."""
 
     engines: Engines
-    seed: int
+    seed: int | None
     at_once: int
     """Programs that run side by side."""
     stopped: Callable[[], bool]

@@ -102,10 +102,10 @@ class Lab:
         """Shrink a failure and run it again from cold; of a scheduler that doesn't start there is nothing to shrink."""
         if ran.outcome.step is None:
             surroundings = environment(self.plan.device).result()
-            return Finding(ran, ran.program, self.plan.device, self.plan.seed, [], [], surroundings)
+            return Finding(ran, ran.program, self.plan.device, None, [], [], surroundings)
         shortest = Shortest()
         shortest.take(ran)
-        pursue = Pursuit(self._pools[0], self.plan.seed, self.plan.at_once, self._stop.is_set, self.progress)
+        pursue = Pursuit(self._pools[0], None, self.plan.at_once, self._stop.is_set, self.progress)
         until = monotonic() + self.plan.profile.budget.shrink
         finding: list[Finding] = []
         thread = threading.Thread(target=lambda: finding.append(pursue(shortest, until)[0]))
