@@ -7,6 +7,7 @@ import pytest
 
 from harness import cli, diagnosis
 from harness.configuration import EngineConfig
+from harness.engine.device import Device
 from harness.program import Program, Submit
 
 
@@ -119,6 +120,7 @@ def test_a_gpu_that_isnt_there_is_a_finding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Of a validation: what was asked for could not be done, and a gate must stay shut."""
+    monkeypatch.setattr(Device, "auto", classmethod(lambda _: Device.CPU))
     assert call(monkeypatch, "validate", "warm", "--device", "cuda", "--output", str(tmp_path)) == 3
     said = capsys.readouterr().out
     assert "no GPU was found, and one was asked for" in said
