@@ -147,9 +147,21 @@ class Engine:
         """The release's messages to a scheduler, for whoever sends them without an engine."""
         return self._release.requests
 
-    def run_bare(self, received: Iterable[list[Any]]) -> None:
-        """SGLang's own loop over these messages, unwatched: what a traced run is measured against."""
-        self._session.run_own_loop(received)
+    @property
+    def speculating(self) -> bool | None:
+        """Whether a toggle is on: of the last decode step, or as after boot; None where there is none."""
+        on: bool | None = self._session.speculating
+        return on
+
+    def run_bare(
+        self, received: Iterable[list[Any]], ended: Callable[[int, list[int], int | None], None] | None = None
+    ) -> None:
+        """SGLang's own loop over these messages, unwatched, until they end: what a traced run is measured against.
+
+        `ended` is told of each request that ends: its number, its tokens and, where the engine speculates, the decode
+        steps that it took part in.
+        """
+        self._session.run_own_loop(received, ended)
 
     def reset(self) -> None:
         """Back to the state after boot, whatever the last program left; proves it or raises ResetError."""
