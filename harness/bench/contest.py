@@ -1,6 +1,7 @@
 """What is compared: the engines by name, and the requests that each of them is given."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -8,7 +9,6 @@ from harness.bench.tasks import Task
 from harness.configuration import EngineConfig, Toggle, Worker
 from harness.limits import INPUT_RESERVE, kv_tokens_needed
 from harness.program import Submit
-from harness.prompts import MAXIMUM_CONTEXT
 
 PLAIN, PLAIN_NO_OVERLAP, ALWAYS = "plain", "plain-no-overlap", "always-spec"
 STRATEGIES: dict[str, Literal["warm", "plain"]] = {"warm": "warm", "plain-strategy": "plain"}
@@ -70,6 +70,10 @@ class Contest(BaseModel):
             f"threshold {self.threshold}{', over HTTP' * self.server}"
         )
 
+    def with_room_for(self, *needs: tuple[int, int]) -> Self:
+        """The same, where each of `needs` fits: so many requests at once, and the tokens of their answers."""
+        return self.model_copy(update={"config": room_for(self.config, self.prompt_tokens, needs)})
+
     def configs(self) -> dict[str, EngineConfig]:
         """Of each engine."""
         return {name: self.config.model_copy(update=self._changes(name)) for name in self.engines}
@@ -107,20 +111,17 @@ def requests_at(concurrency: int) -> int:
     return waves * concurrency
 
 
-def room_for(config: EngineConfig, running: int, prompt_tokens: int, new_tokens: int) -> dict[str, object]:
-    """Fields of a configuration in which so many requests run at once, with graphs up to that."""
-    context = prompt_tokens + new_tokens + INPUT_RESERVE + 2
+def room_for(config: EngineConfig, prompt_tokens: int, needs: Sequence[tuple[int, int]]) -> EngineConfig:
+    """A configuration with room for any of `needs`, as `Contest.with_room_for` says, with graphs up to the most."""
+    running, longest = (max(column) for column in zip(*needs, strict=True))
     sizes = {1 << power for power in range(running.bit_length())} | {running}
-    roomy = config.model_copy(update={"context_length": context})
-    each = kv_tokens_needed(roomy, Submit(max_new_tokens=new_tokens), prompt_tokens)
-    return {
-        "context_length": context,
-        "max_running_requests": running,
-        "graphs": tuple(sorted(sizes)),
-        "kv_tokens": running * each,
-    }
-
-
-def fits_closed_form(prompt_tokens: int, new_tokens: int) -> bool:
-    """Whether the built-in pair is right that far."""
-    return prompt_tokens + new_tokens <= MAXIMUM_CONTEXT
+    roomy = config.model_copy(update={"context_length": prompt_tokens + longest + INPUT_RESERVE + 2})
+    return roomy.model_copy(
+        update={
+            "max_running_requests": running,
+            "graphs": tuple(sorted(sizes)) if config.graphs else (),
+            "kv_tokens": max(
+                count * kv_tokens_needed(roomy, Submit(max_new_tokens=tokens), prompt_tokens) for count, tokens in needs
+            ),
+        }
+    )

@@ -29,7 +29,7 @@ def serve(config: EngineConfig, device: Device, wanted: TextIO, said: TextIO) ->
     """Import SGLang at once, boot when told to, then do what is wanted, a line each."""
 
     def say(what: Said) -> None:
-        said.write(what.model_dump_json(exclude_none=True) + "\n")
+        said.write(what.model_dump_json() + "\n")
         said.flush()
 
     import_release(device)

@@ -17,8 +17,6 @@ from harness.engine import simulated
 from harness.engine.device import Device
 from harness.errors import UsageError
 
-STOP_S = 10.0
-
 
 class EngineFailed(Exception):
     """An engine that was booted, or should be, has ended or can't be asked any more."""
@@ -57,13 +55,8 @@ class InProcess:
         return said.booted_s
 
     def close(self) -> None:
-        """It leaves when its input ends, unless it is at work."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.close()
-            self._process.wait(STOP_S)
-        except (subprocess.TimeoutExpired, OSError):
-            self._process.kill()
+        """It has nothing to save."""
+        self._process.kill()
         self._process.wait()
 
     def ask(self, wanted: Wanted) -> Said:
@@ -71,7 +64,7 @@ class InProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(wanted.model_dump_json(exclude_none=True) + "\n")
+            self._process.stdin.write(wanted.model_dump_json() + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         except OSError:  # it ended before
@@ -115,7 +108,9 @@ class Engines:
         self._engines.pop(name).close()
 
     def ask(self, name: str, wanted: Wanted) -> Said | None:
-        """What one engine answers; None where it fails."""
+        """What one engine answers; None where it fails, or has failed."""
+        if name not in self._engines:
+            return None
         try:
             return self._engines[name].ask(wanted)
         except EngineFailed as failure:

@@ -2,10 +2,7 @@
 
 import csv
 import statistics
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import Self
 
@@ -13,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from harness.bench.contest import ALWAYS, PLAIN, STRATEGIES, Contest, requests_at
 from harness.bench.engines import Engines
-from harness.bench.tasks import Wanted
+from harness.bench.rounds import Rounds
+from harness.bench.tasks import Task
 from harness.errors import UsageError
 from harness.program import first_problem
 from harness.serving.line import Line
@@ -110,6 +108,11 @@ class Throughput(BaseModel):
         known = {name: rate for name, rate in rates.items() if rate is not None}
         return max(known, key=lambda name: known[name]) if len(known) == len(rates) else None
 
+    def better_strategy(self, concurrency: int) -> str | None:
+        """The quicker of the toggled engines; None where none was measured."""
+        rates = {name: self.median_rate(name, concurrency) for name in STRATEGIES}
+        return max(rates, key=lambda name: rates[name] or 0.0) if any(rates.values()) else None
+
     def comparisons(self) -> Iterator[tuple[int, str, str, list[float]]]:
         """Concurrency, toggled engine, engine that it should keep up with, ratios round by round.
 
@@ -134,44 +137,19 @@ class Throughput(BaseModel):
 Told = Callable[[str, Line], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """How long to measure, and in which order."""
+def measure(engines: Engines, results: Throughput, rounds: Rounds[int], requests: int | None, told: Told) -> None:
+    """Boot all, then fill `results` at each concurrency; `told` sees each line.
 
-    concurrencies: Sequence[int]
-    requests: int | None
-    """At each concurrency; None for as many as `requests_at` says."""
-    rounds: int
-    until_s: float
-    """By `time.monotonic`; what was begun by then ends."""
-
-
-def measure(engines: Engines, results: Throughput, course: Course, told: Told) -> None:
-    """Boot all, then fill `results` round by round; `told` sees each line.
-
-    Within a round all engines take their turn at one concurrency before the next, first another one each time.
+    So many `requests` in all, or as many as `requests_at` says.
     """
     engines.boot()
     results.boots_s, results.failures = engines.boots_s, engines.failures
-    number = 0
-    for turn in range(1, course.rounds + 1):
-        for concurrency in course.concurrencies:
-            number += 1
-            task = results.contest.held_at(concurrency, course.requests or requests_at(concurrency), number)
-            for name in rotated(engines.names, number):
-                if time.monotonic() > course.until_s:
-                    print(f"out of time in round {turn} of {course.rounds}", file=sys.stderr, flush=True)
-                    return
-                if turn == 1 and engines.ask(name, Wanted(task=results.contest.warm_up(concurrency))) is None:
-                    continue
-                said = engines.ask(name, Wanted(task=task))
-                if said is not None and said.answers is not None:
-                    line = said.answers.line(concurrency)
-                    results.records.append(Record.of(name, turn, line))
-                    told(name, line)
+    contest = results.contest
 
+    def task(concurrency: int, number: int) -> Task:
+        return contest.held_at(concurrency, requests or requests_at(concurrency), number)
 
-def rotated(names: list[str], number: int) -> list[str]:
-    """All of them, begun with another one each time."""
-    first = number % len(names) if names else 0
-    return names[first:] + names[:first]
+    for turn, concurrency, name, answers in rounds.play(engines, task, contest.warm_up):
+        line = answers.line(concurrency)
+        results.records.append(Record.of(name, turn, line))
+        told(name, line)

@@ -1,10 +1,7 @@
 """`bench workload`: concurrency that crosses the threshold, the same for every engine, and what switches cost."""
 
 import statistics
-import sys
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Self
 
 from pydantic import BaseModel
@@ -12,8 +9,8 @@ from pydantic import BaseModel
 from harness.bench.contest import ALWAYS, STRATEGIES, Contest
 from harness.bench.engines import Engines
 from harness.bench.patterns import in_flight, lengths
-from harness.bench.tasks import Switches, Switching, Wanted
-from harness.bench.throughput import rotated
+from harness.bench.rounds import Rounds
+from harness.bench.tasks import Switches, Switching, Task, Wanted
 from harness.serving.line import Line
 
 SEED = 7
@@ -95,40 +92,23 @@ class Workload(BaseModel):
         return (other, [slow / quick for slow, quick in pairs]) if pairs else None
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """What is run, how often and for how long."""
-
-    patterns: Sequence[str]
-    requests: int
-    """In each pattern."""
-    rounds: int
-    until_s: float
-    """By `time.monotonic`; what was begun by then ends."""
+Told = Callable[[Crossing], None]
 
 
-def measure(engines: Engines, results: Workload, course: Course) -> None:
-    """Boot all, measure what switches cost, then fill `results` round by round, all engines in turn at each pattern."""
+def measure(engines: Engines, results: Workload, rounds: Rounds[str], requests: int, told: Told) -> None:
+    """Boot all, measure what switches cost, then fill `results` with each pattern; `told` sees each run."""
     engines.boot()
     results.failures = engines.failures
     contest = results.contest
     _switch(engines, results)
-    number = 0
-    for turn in range(1, course.rounds + 1):
-        for pattern in course.patterns:
-            number += 1
-            wanted = in_flight(pattern, course.requests, results.low, results.high)
-            task = contest.task(lengths(course.requests, contest.new_tokens, SEED), wanted, number)
-            for name in rotated(engines.names, number):
-                if time.monotonic() > course.until_s:
-                    print(f"out of time in round {turn} of {course.rounds}", file=sys.stderr, flush=True)
-                    return
-                if number == 1:
-                    engines.ask(name, Wanted(task=contest.warm_up(results.high)))
-                said = engines.ask(name, Wanted(task=task)) if name in engines.names else None
-                if said is not None and said.answers is not None:
-                    results.records.append(Crossing.of(name, pattern, turn, said.answers.line(results.high)))
-                    print(f"round {turn} of {course.rounds}: {results.records[-1]}", file=sys.stderr, flush=True)
+    answers_of = lengths(requests, contest.new_tokens, SEED)
+
+    def task(pattern: str, number: int) -> Task:
+        return contest.task(answers_of, in_flight(pattern, requests, results.low, results.high), number)
+
+    for turn, pattern, name, answers in rounds.play(engines, task, lambda _: contest.warm_up(results.high)):
+        results.records.append(Crossing.of(name, pattern, turn, answers.line(results.high)))
+        told(results.records[-1])
 
 
 def _switch(engines: Engines, results: Workload) -> None:
@@ -137,6 +117,6 @@ def _switch(engines: Engines, results: Workload) -> None:
     wanted = Wanted(switching=Switching(threshold=contest.threshold, prompt_tokens=contest.prompt_tokens))
     for name in (contest.plain_in_its_loop, *STRATEGIES):
         for _ in range(2):
-            said = engines.ask(name, wanted) if name in engines.names else None
+            said = engines.ask(name, wanted)
             if said is not None and said.switches is not None:
                 results.switches[name] = said.switches
