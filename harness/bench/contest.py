@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from harness.bench.tasks import Task
 from harness.configuration import EngineConfig, Toggle, Worker
-from harness.limits import INPUT_RESERVE, kv_tokens_needed
+from harness.limits import INPUT_RESERVE, ahead, kv_tokens_needed
 from harness.program import Submit
 
 PLAIN, PLAIN_NO_OVERLAP, ALWAYS = "plain", "plain-no-overlap", "always-spec"
@@ -115,7 +115,9 @@ def room_for(config: EngineConfig, prompt_tokens: int, needs: Sequence[tuple[int
     """A configuration with room for any of `needs`, as `Contest.with_room_for` says, with graphs up to the most."""
     running, longest = (max(column) for column in zip(*needs, strict=True))
     sizes = {1 << power for power in range(running.bit_length())} | {running}
-    roomy = config.model_copy(update={"context_length": prompt_tokens + longest + INPUT_RESERVE + 2})
+    # Masks of a verify reach beyond the last token: a full batch at the end of its context wouldn't fit its graph's.
+    context = prompt_tokens + longest + INPUT_RESERVE + ahead(config)
+    roomy = config.model_copy(update={"context_length": context})
     return roomy.model_copy(
         update={
             "max_running_requests": running,

@@ -15,7 +15,7 @@ from harness.toggle import settings
 
 
 def command(
-    curves: Annotated[Path, typer.Argument(help="throughput.json, as bench throughput wrote it.")],
+    curves: Annotated[Path, typer.Argument(metavar="CURVES", help="throughput.json, as bench throughput wrote it.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the estimate as JSON.")] = False,
 ) -> int:
     """The best threshold for the model, GPU and acceptance of these curves, as the toggle takes it."""

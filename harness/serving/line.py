@@ -42,9 +42,9 @@ class Line:
     @property
     def tokens_per_step(self) -> float | None:
         """Tokens of a request in one decode step: 1 when plain; None from an engine that doesn't speculate."""
-        steps = [reply.decode_steps for reply in self.replies if reply.decode_steps]
+        counted = [(reply.tokens, reply.decode_steps) for reply in self.replies if reply.decode_steps]
         # The first token comes from the prefill.
-        return sum(reply.tokens - 1 for reply in self.replies) / sum(steps) if steps else None
+        return sum(tokens - 1 for tokens, _ in counted) / sum(steps for _, steps in counted) if counted else None
 
     def latency_s(self, percent: int) -> float:
         """A percentile over the requests that are ok; 0 where none is."""
