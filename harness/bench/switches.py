@@ -15,8 +15,8 @@ from harness.configuration import EngineConfig
 from harness.engine.engine import Engine
 from harness.serving.questions import Question, Questions
 
-CYCLES = 6
-SETTLED_STEPS = 16
+CYCLES = 5
+SETTLED_STEPS = 12
 """Iterations before each joining."""
 SHORT_TOKENS = 33
 """Of the request that joins: its prefill's, and one of each plain step."""
@@ -26,9 +26,9 @@ before; without it, work that no token waits for still runs in the next."""
 
 
 def long_tokens(config: EngineConfig) -> int:
-    """So many the long requests need to outlive all cycles, at the most that their steps can accept."""
-    each = SETTLED_STEPS * (config.steps + 1) + (SHORT_TOKENS + 2 * WINDOW) * (config.steps + 1)
-    return (CYCLES + 1) * each
+    """So many the long requests need to outlive all cycles, at the most that their spec steps can accept."""
+    settled, around = SETTLED_STEPS * (config.steps + 1), 2 * WINDOW * (config.steps + 1)
+    return CYCLES * (settled + around + SHORT_TOKENS) + settled
 
 
 def measure(engine: Engine, wanted: Switching) -> Switches:

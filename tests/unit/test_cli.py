@@ -74,7 +74,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ("bench throughput --target /no/model --draft /no/draft", "no model in /no/model"),
         ("bench throughput --device cuda", "no usable GPU for --device cuda"),
         ("bench throughput --output /proc/curves", "--output /proc/curves: No such file or directory"),
-        ("bench threshold", "Missing argument 'curves'"),
+        ("bench threshold", "Missing argument 'CURVES'"),
         ("bench threshold /no/curves.json", "/no/curves.json: No such file or directory"),
         ("bench threshold pyproject.toml", "pyproject.toml: not the JSON of bench throughput: Invalid JSON"),
         ("bench workload --pattern spiral", "no pattern spiral: there are ramp, bursts, day"),
