@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from harness.bench import switches
@@ -25,23 +26,20 @@ def answer(engine: Engine, task: Task) -> Answers:
     return Answers(replies=loop.replies, wall_s=loop.wall_s)
 
 
-def serve(config: EngineConfig, device: Device, wanted: TextIO, said: TextIO) -> None:
+def serve(config: EngineConfig, device: Device, wanted: TextIO, say: Callable[[Said], None]) -> None:
     """Import SGLang at once, boot when told to, then do what is wanted, a line each."""
-
-    def say(what: Said) -> None:
-        said.write(what.model_dump_json() + "\n")
-        said.flush()
-
     import_release(device)
     if not wanted.readline():
         return
     started = time.perf_counter()
     try:
-        engine = Engine(config, device)
+        engine = Engine(config, device, copies=False)
     except UsageError as error:
         say(Said(refused=str(error)))
         return
     with engine:
+        if engine.kv_tokens < config.kv_tokens:
+            raise RuntimeError(f"memory for {engine.kv_tokens} KV tokens only, {config.kv_tokens} are needed")
         # All that exists by now stays: garbage collections needn't look at it again and again.
         gc.collect()
         gc.freeze()
@@ -59,7 +57,16 @@ def main() -> None:
     config, device = sys.argv[1:]
     said = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what SGLang prints isn't an answer
-    serve(EngineConfig.model_validate_json(config), Device(device), sys.stdin, said)
+
+    def say(what: Said) -> None:
+        said.write(what.model_dump_json() + "\n")
+        said.flush()
+
+    try:
+        serve(EngineConfig.model_validate_json(config), Device(device), sys.stdin, say)
+    except Exception as error:
+        say(Said(failed=f"{type(error).__name__}: {error}"))
+        raise
 
 
 if __name__ == "__main__":

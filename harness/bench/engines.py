@@ -70,8 +70,11 @@ class InProcess:
         except OSError:  # it ended before
             line = ""
         if not line:
-            raise EngineFailed(f"its process ended with code {self._process.wait()}: see its output above")
-        return Said.model_validate_json(line)
+            raise EngineFailed(f"its process ended with code {self._process.wait()}")
+        said = Said.model_validate_json(line)
+        if said.failed is not None:
+            raise EngineFailed(said.failed)
+        return said
 
 
 class Engines:

@@ -62,6 +62,8 @@ class Said(BaseModel):
 
     booted_s: float | None = None
     refused: str | None = None
+    failed: str | None = None
+    """What was raised; it says nothing more after that."""
     answers: Answers | None = None
     switches: Switches | None = None
 

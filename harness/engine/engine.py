@@ -58,11 +58,12 @@ class Engine:
 
     _open: ClassVar["Engine | None"] = None
 
-    def __init__(self, config: EngineConfig, device: Device, as_served: bool = False) -> None:
+    def __init__(self, config: EngineConfig, device: Device, as_served: bool = False, copies: bool = True) -> None:
         """Boot; raises RefusedConfiguration where the configuration can't be had, UsageError for a missing device.
 
         `as_served` boots as a server does, with the seconds of garbage collection that are left out otherwise: for
-        measuring a boot.
+        measuring a boot. Without `copies` of what graphs read and write, gigabytes where batches and vocabulary are
+        large, a reset leaves that as it is: for measuring throughput, not for finding bugs.
         """
         if device is Device.CPU and config.attention_backend != "triton":
             raise RefusedConfiguration(
@@ -78,7 +79,7 @@ class Engine:
         self.config = config
         self.device = device
         self._release = release
-        self._session = release.Session(config, device.value, as_served)
+        self._session = release.Session(config, device.value, as_served, copies)
         self._messages: list[Any] = []
         self.journal: Recorder | None = None
         self.trace = Trace()
@@ -146,6 +147,12 @@ class Engine:
     def messages(self) -> Any:
         """The release's messages to a scheduler, for whoever sends them without an engine."""
         return self._release.requests
+
+    @property
+    def kv_tokens(self) -> int:
+        """The KV pool's size, in tokens: less than was asked for where memory is short."""
+        size: int = self._session.kv_tokens
+        return size
 
     @property
     def speculating(self) -> bool | None:

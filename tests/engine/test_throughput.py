@@ -105,7 +105,7 @@ def test_live_servers(device: Device, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.xdist_group("throughput-command")
 def test_a_workload(device: Device, tmp_path: Path) -> None:
-    options = ["--low", "1", "--high", "3", "--threshold", "2", "--requests", "8", "--rounds", "1"]
+    options = ["--pattern", "ramp", "--low", "1", "--high", "3", "--threshold", "2", "--requests", "8", "--rounds", "1"]
     command = [
         *COMMAND,
         "workload",

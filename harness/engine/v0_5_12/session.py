@@ -20,12 +20,12 @@ from harness.engine.v0_5_12.sink import Sink
 class Session:
     """A scheduler, the loop that steps it and the sink that takes its output."""
 
-    def __init__(self, config: EngineConfig, device: str, as_served: bool) -> None:
+    def __init__(self, config: EngineConfig, device: str, as_served: bool, copies: bool) -> None:
         """Boot; raises RefusedConfiguration where SGLang refuses the configuration."""
         self.scheduler = boot(config, device, as_served)
         self._sink = Sink(self.scheduler)
         self._loop = EventLoop(self.scheduler)
-        self._boot_state = BootState(self.scheduler)
+        self._boot_state = BootState(self.scheduler, copies)
         self._graphs = GraphWatch(self.scheduler)
         self._probe: Probe | None = None
 
@@ -70,6 +70,11 @@ class Session:
                 module.TEST_RETRACT, module.TEST_RETRACT_INTERVAL = switches
 
         scheduler.update_running_batch = once
+
+    @property
+    def kv_tokens(self) -> int:
+        """The KV pool's size, in tokens."""
+        return int(self.scheduler.max_total_num_tokens)
 
     @property
     def speculating(self) -> bool | None:
