@@ -8,8 +8,8 @@ from harness.engine.errors import NoProgress
 from harness.serving.line import Reply
 from harness.serving.questions import Question
 
-PATIENCE_S = 120.0
-"""Without a request ending, after which a loop gives up; a GPU may compile kernels meanwhile."""
+PATIENCE_S = 300.0
+"""Without a request ending, after which a loop gives up: answers may be long, and a GPU may compile kernels."""
 
 Message = TypeVar("Message")
 

@@ -62,7 +62,7 @@ class Contest(BaseModel):
     def title(self) -> str:
         """What is measured, in one line."""
         config = self.config
-        models = config.models.target.parent.name if config.models else "the built-in pair"
+        models = config.models.name if config.models else "the built-in pair"
         simulated = f", simulated acceptance {self.accept_length:g}" if self.accept_length is not None else ""
         return (
             f"{models} on {self.device}: worker {config.worker}, topk {config.topk}, {config.steps} steps, "
@@ -111,17 +111,21 @@ def requests_at(concurrency: int) -> int:
     return waves * concurrency
 
 
+def captured_up_to(running: int) -> tuple[int, ...]:
+    """Batch sizes to capture: powers of 2, and the most that run."""
+    return tuple(sorted({1 << power for power in range(running.bit_length())} | {running}))
+
+
 def room_for(config: EngineConfig, prompt_tokens: int, needs: Sequence[tuple[int, int]]) -> EngineConfig:
     """A configuration with room for any of `needs`, as `Contest.with_room_for` says, with graphs up to the most."""
     running, longest = (max(column) for column in zip(*needs, strict=True))
-    sizes = {1 << power for power in range(running.bit_length())} | {running}
     # Masks of a verify reach beyond the last token: a full batch at the end of its context wouldn't fit its graph's.
     context = prompt_tokens + longest + INPUT_RESERVE + ahead(config)
     roomy = config.model_copy(update={"context_length": context})
     return roomy.model_copy(
         update={
             "max_running_requests": running,
-            "graphs": tuple(sorted(sizes)) if config.graphs else (),
+            "graphs": captured_up_to(running) if config.graphs else (),
             "kv_tokens": max(
                 count * kv_tokens_needed(roomy, Submit(max_new_tokens=tokens), prompt_tokens) for count, tokens in needs
             ),

@@ -13,7 +13,6 @@ from harness.bench.throughput import Record, Throughput, measure
 from harness.commands import contests, options
 from harness.commands.measuring import Row, spread, table_of
 from harness.commands.options import DeviceChoice, numbers_of
-from harness.engine.device import Device
 from harness.serving.line import Line
 
 OK, NOT_OK = 0, 1
@@ -32,7 +31,7 @@ def command(
     worker: options.WorkerOption = None,
     topk: options.TopkOption = None,
     steps: options.StepsOption = None,
-    dtype: Annotated[str | None, options.option("[float32 on a CPU, bfloat16 on a GPU]")] = None,
+    dtype: options.DeviceDtypeOption = None,
     attention_backend: options.BackendOption = None,
     shape: contests.ShapeOption = None,
     target: options.TargetOption = None,
@@ -58,14 +57,7 @@ def command(
     resolved = device.resolve()
     counts = numbers_of(concurrency, "--concurrency", least=1)
     contest = contests.contest(
-        options.configuration(
-            worker=worker,
-            topk=topk,
-            steps=steps,
-            dtype=dtype or ("bfloat16" if resolved is Device.CUDA else "float32"),
-            attention_backend=attention_backend,
-            models=contests.models_of(shape, target, draft),
-        ),
+        contests.config_of(resolved, dtype, shape, target, draft, worker, topk, steps, attention_backend),
         resolved,
         threshold=threshold,
         engines=engines,

@@ -10,7 +10,7 @@ from rich.console import Console
 from harness.bench.contest import DEFAULT_THRESHOLDS, STRATEGIES, Contest, engine_names
 from harness.bench.engines import Engines, InProcess, Measured
 from harness.commands import options
-from harness.configuration import EngineConfig, ModelPair, Worker
+from harness.configuration import EngineConfig, Worker
 from harness.engine.device import Device
 from harness.errors import UsageError
 from harness.isolation import gpus
@@ -38,13 +38,28 @@ WIDTH = 120
 """Columns of a table that goes into a file."""
 
 
-def models_of(shape: str | None, target: Path | None, draft: Path | None) -> ModelPair | None:
-    """The models of --shape, or --target and --draft."""
-    if shape is None:
-        return options.pair_of(target, draft)
-    if target is not None or draft is not None:
+def config_of(
+    device: Device,
+    dtype: str | None,
+    shape: str | None,
+    target: Path | None,
+    draft: Path | None,
+    worker: Worker | None,
+    topk: int | None,
+    steps: int | None,
+    attention_backend: str | None,
+) -> EngineConfig:
+    """The always-spec engine's configuration, but for its room; raises UsageError for what doesn't fit together."""
+    if shape is not None and (target is not None or draft is not None):
         raise UsageError("--shape or --target with --draft, not both")
-    return shape_of(shape)
+    return options.configuration(
+        worker=worker,
+        topk=topk,
+        steps=steps,
+        dtype=options.dtype_on(device, dtype),
+        attention_backend=attention_backend,
+        models=options.pair_of(target, draft) if shape is None else shape_of(shape),
+    )
 
 
 def contest(

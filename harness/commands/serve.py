@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from harness.commands import options
-from harness.commands.options import DeviceChoice, captured, configuration, numbers_of, toggle_of
+from harness.commands.options import DeviceChoice, captured, configuration, dtype_on, numbers_of, toggle_of
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.errors import UsageError
@@ -29,7 +29,7 @@ def command(
     steps: options.StepsOption = None,
     page_size: options.PageSizeOption = None,
     graphs: options.GraphsOption = None,
-    dtype: Annotated[str | None, options.option("float32, on a CPU; bfloat16 or float16, on a GPU.")] = None,
+    dtype: options.DeviceDtypeOption = None,
     attention_backend: options.BackendOption = None,
     toggle: options.ToggleOption = None,
     threshold: options.ThresholdOption = None,
@@ -47,7 +47,7 @@ def command(
         steps=steps,
         page_size=page_size,
         graphs=captured(graphs),
-        dtype=dtype or ("bfloat16" if resolved is Device.CUDA else "float32"),
+        dtype=dtype_on(resolved, dtype),
         attention_backend=attention_backend,
         toggle=toggle_of(toggle, threshold, hysteresis),
     )

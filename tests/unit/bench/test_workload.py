@@ -7,7 +7,7 @@ from harness.bench.switches import costs
 from harness.bench.workload import Crossing, Workload
 from harness.commands.bench_workload import line, rows
 from harness.serving.line import Line, Reply
-from tests.unit.curves import contest
+from tests.unit.bench.curves import contest
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -9,7 +9,7 @@ import pytest
 from harness.bench.threshold import best, estimate, resampled
 from harness.bench.throughput import Throughput
 from harness.errors import UsageError
-from tests.unit.curves import SIZES, contest, crossing_at, measured, plain_rate
+from tests.unit.bench.curves import SIZES, contest, crossing_at, measured, plain_rate
 
 
 @pytest.mark.parametrize("crossing", [2.5, 5.5, 11.3, 24.9, 90.5])

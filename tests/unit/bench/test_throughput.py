@@ -12,7 +12,7 @@ from harness.configuration import EngineConfig, Worker
 from harness.errors import UsageError
 from harness.report.throughput import crossing_points, picture
 from harness.serving.line import Line, Reply
-from tests.unit.curves import contest, crossing_at, measured, record
+from tests.unit.bench.curves import contest, crossing_at, measured, record
 
 
 def test_json_comes_back() -> None:
