@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, computed_field
 
 from harness.bench.contest import ALWAYS
 from harness.bench.throughput import Throughput
@@ -30,6 +30,7 @@ class Threshold(BaseModel):
     against: str
     """The plain engine: in the loop that the toggle's plain steps run in."""
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def verdict(self) -> Literal["never", "crosses", "always"]:
         """Whether speculation pays nowhere, up to the threshold, or wherever it was measured."""
