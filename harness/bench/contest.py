@@ -24,9 +24,13 @@ SEEDS_APART = 100_000
 
 
 def engine_names(worker: Worker) -> tuple[str, ...]:
-    """Those that there are: for v1 two plain ones, since v1's own loop has no overlap scheduling."""
-    loops = (PLAIN, PLAIN_NO_OVERLAP) if worker is Worker.V1 else (PLAIN,)
-    return (*loops, ALWAYS, *STRATEGIES)
+    """Those that there are: for v1 two plain ones, since v1's own loop has no overlap scheduling.
+
+    They boot in this order; where memory runs short, the plain one of another loop is the one to miss.
+    """
+    if worker is Worker.V1:
+        return (PLAIN_NO_OVERLAP, ALWAYS, *STRATEGIES, PLAIN)
+    return (PLAIN, ALWAYS, *STRATEGIES)
 
 
 class Contest(BaseModel):

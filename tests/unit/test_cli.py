@@ -61,7 +61,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ("bench throughput --worker none", "--worker none: there is no speculation to switch"),
         (
             "bench throughput --engines warm,cold",
-            "no engine cold: there are plain, plain-no-overlap,",
+            "no engine cold: there are plain-no-overlap, always-spec,",
         ),
         ("bench throughput --worker v2 --engines plain-no-overlap", "no engine plain-no-overlap: there are plain,"),
         ("bench throughput --concurrency 1,8 --threshold 8", "--threshold 8: at most 8 requests run at once"),
