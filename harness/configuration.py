@@ -50,6 +50,11 @@ class ModelPair(Value):
     draft: Path | None = None
     dummy_weights: bool = False
 
+    @property
+    def name(self) -> str:
+        """What to call it: a shape is a folder of two, other targets have folders of their own."""
+        return self.target.parent.name if self.dummy_weights else self.target.name
+
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
         return [(name, str(value) if isinstance(value, Path) else value) for name, value in super().__repr_args__()]
 

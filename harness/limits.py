@@ -15,13 +15,19 @@ def output_limit(config: EngineConfig, prompt_length: int) -> int:
     return config.context_length - 2 - prompt_length
 
 
+def ahead(config: EngineConfig) -> int:
+    """Tokens of a request that a step allocates beyond what is accepted.
+
+    managers/utils.py, get_alloc_len_per_decode; V2 does so a step earlier still.
+    """
+    return 2 * max(config.steps * config.topk, config.verified_tokens) if config.speculative else 0
+
+
 def kv_tokens_needed(config: EngineConfig, submit: Submit, prompt_length: int) -> int:
     """KV slots, in tokens, with which one such request can run to its end, alone."""
     new_tokens = min(submit.max_new_tokens, output_limit(config, prompt_length))
-    # A step allocates ahead of what it accepts (managers/utils.py, get_alloc_len_per_decode); V2 a step earlier still.
-    ahead = 2 * max(config.steps * config.topk, config.verified_tokens) if config.speculative else 0
     page = config.page_size
-    run = _pages(prompt_length + new_tokens + ahead, page) + 1
+    run = _pages(prompt_length + new_tokens + ahead(config), page) + 1
     # Fewer would shorten the request (Scheduler.init_req_max_new_tokens); the pool is whole pages.
     admission = _pages(_pages(prompt_length, page) * page + new_tokens + page + 1, page)
     return max(run, admission) * page

@@ -30,8 +30,9 @@ date -u +"%Y-%m-%d %H:%M UTC"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 [ -n "${SKIP_DOCTOR:-}" ] || TAIL=40 part doctor 120 python3 -m harness.cli doctor
 
+shape="--shape llama-3.1-8b --accept-length 3" # MODELS="--target FOLDER --draft FOLDER" for weights
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect replay cold serve kernels answers}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect replay cold serve kernels answers throughput workload}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 \
       --toggle warm --threshold 5 ;;
@@ -52,6 +53,29 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
         TAIL=14 part "bench-shape-$worker" "${SHAPE_S:-200}" \
           python3 -m harness.cli bench toggle --device cuda --worker "$worker" --dtype bfloat16 \
           --shape llama-3.1-8b --batch-size 64 --rounds "${ROUNDS:-2}"
+      done
+      ;;
+    throughput) # curves of one engine set a worker, and the threshold that they speak for
+      for worker in ${THROUGHPUT:-v2 v1}; do
+        TAIL=150 part "throughput-$worker" "${THROUGHPUT_S:-500}" \
+          python3 -m harness.cli bench throughput --device cuda --worker "$worker" ${MODELS:-$shape} \
+          --minutes "${THROUGHPUT_MINUTES:-7}" --rounds "${ROUNDS:-3}" ${THROUGHPUT_OPTIONS:-} --output "$out/throughput-$worker"
+        part "threshold-$worker" 60 python3 -m harness.cli bench threshold "$out/throughput-$worker/throughput.json"
+      done
+      ;;
+    throughput-server)
+      for worker in ${THROUGHPUT_SERVER:-v2}; do
+        TAIL=150 part "throughput-server-$worker" "${THROUGHPUT_S:-500}" \
+          python3 -m harness.cli bench throughput --server --device cuda --worker "$worker" ${MODELS:-$shape} \
+          --minutes "${THROUGHPUT_MINUTES:-7}" --rounds "${ROUNDS:-2}" ${THROUGHPUT_OPTIONS:-} \
+          --output "$out/throughput-server-$worker"
+      done
+      ;;
+    workload)
+      for worker in ${WORKLOAD:-v2 v1}; do
+        TAIL=100 part "workload-$worker" "${WORKLOAD_S:-500}" \
+          python3 -m harness.cli bench workload --device cuda --worker "$worker" ${MODELS:-$shape} \
+          --minutes "${WORKLOAD_MINUTES:-7}" --rounds "${ROUNDS:-2}" ${WORKLOAD_OPTIONS:-} --output "$out/workload-$worker"
       done
       ;;
     bench-checks)

@@ -7,7 +7,15 @@ import typer
 from rich.console import Console
 
 from harness.bench.steps import Figures
-from harness.commands import bench_checks, bench_search, bench_toggle, options
+from harness.commands import (
+    bench_checks,
+    bench_search,
+    bench_threshold,
+    bench_throughput,
+    bench_toggle,
+    bench_workload,
+    options,
+)
 from harness.commands.measuring import Row, in_a_new_process, table_of
 from harness.commands.options import DeviceChoice, captured, configuration
 from harness.engine.device import Device
@@ -16,6 +24,9 @@ app = typer.Typer(help="Measure what the harness and the toggle cost.", rich_mar
 app.command("toggle")(bench_toggle.command)
 app.command("checks")(bench_checks.command)
 app.command("search")(bench_search.command)
+app.command("throughput")(bench_throughput.command)
+app.command("threshold")(bench_threshold.command)
+app.command("workload")(bench_workload.command)
 
 
 @app.callback()

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from harness.bench.contest import captured_up_to
 from harness.bench.toggle import Figures
 from harness.commands import options
 from harness.commands.measuring import Row, in_a_new_process, spread, table_of
@@ -39,7 +40,7 @@ def command(
         worker=worker,
         dtype=dtype,
         models=shape_of(shape) if shape else None,
-        graphs=_sizes(batch_size),
+        graphs=captured_up_to(batch_size),
         max_running_requests=batch_size,
         kv_tokens=batch_size * CONTEXT,
         context_length=CONTEXT,
@@ -55,11 +56,6 @@ def command(
         what = f"bench toggle on {resolved}: worker {config.worker}, strategy {strategy}, {pair}, {config.dtype}"
         Console(highlight=False).print(table_of(what, _rows(Figures.model_validate_json(written))))
     return 0
-
-
-def _sizes(batch_size: int) -> tuple[int, ...]:
-    """Powers of 2 up to the batch size, and the batch size."""
-    return tuple(sorted({1 << power for power in range(batch_size.bit_length())} | {batch_size}))
 
 
 def _rows(figures: Figures) -> list[Row]:

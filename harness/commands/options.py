@@ -43,6 +43,7 @@ GraphsOption = Annotated[
     bool | None, typer.Option("--graphs/--no-graphs", help="CUDA graphs [on].", show_default=False)
 ]
 DtypeOption = Annotated[str | None, option("float32, bfloat16 or float16 [float32].")]
+DeviceDtypeOption = Annotated[str | None, option("[float32 on a CPU, bfloat16 on a GPU]")]
 BackendOption = Annotated[str | None, option("triton or, on a GPU, flashinfer [triton].")]
 KvTokensOption = Annotated[int | None, option("KV pool, in tokens [4096].")]
 RunningOption = Annotated[int | None, option("Most requests that run at once [16].")]
@@ -77,6 +78,11 @@ def configuration(**fields: Any) -> EngineConfig:
         return EngineConfig(**{name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
         raise RefusedConfiguration(first_problem(error)) from None
+
+
+def dtype_on(device: Device, dtype: str | None) -> str:
+    """The one given, or what suits the device: a GPU's attention kernels are made for 16 bits."""
+    return dtype or ("bfloat16" if device is Device.CUDA else "float32")
 
 
 def checked_setting(text: str) -> str:

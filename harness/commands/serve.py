@@ -3,19 +3,18 @@
 import shlex
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from harness.commands import options
-from harness.commands.options import DeviceChoice, captured, configuration, numbers_of, toggle_of
+from harness.commands.options import DeviceChoice, captured, configuration, dtype_on, numbers_of, toggle_of
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.errors import UsageError
-
-if TYPE_CHECKING:  # a release's room imports torch, which takes seconds
-    from harness.serving.client import Line, Questions
+from harness.serving.line import Line
+from harness.serving.questions import Questions
 
 OK, NOT_OK = 0, 1
 
@@ -30,7 +29,7 @@ def command(
     steps: options.StepsOption = None,
     page_size: options.PageSizeOption = None,
     graphs: options.GraphsOption = None,
-    dtype: Annotated[str | None, options.option("float32, on a CPU; bfloat16 or float16, on a GPU.")] = None,
+    dtype: options.DeviceDtypeOption = None,
     attention_backend: options.BackendOption = None,
     toggle: options.ToggleOption = None,
     threshold: options.ThresholdOption = None,
@@ -48,14 +47,12 @@ def command(
         steps=steps,
         page_size=page_size,
         graphs=captured(graphs),
-        dtype=dtype or ("bfloat16" if resolved is Device.CUDA else "float32"),
+        dtype=dtype_on(resolved, dtype),
         attention_backend=attention_backend,
         toggle=toggle_of(toggle, threshold, hysteresis),
     )
     counts = numbers_of(concurrency, "--concurrency", least=1)
     resolved.check()
-    from harness.serving.client import Questions
-
     return serve(config, resolved, counts, Questions.of(config, requests, max_new_tokens), _log_file(log))
 
 
@@ -69,9 +66,9 @@ def _log_file(given: Path | None) -> Path:
     return given
 
 
-def serve(config: EngineConfig, device: Device, counts: list[int], questions: "Questions", log: Path) -> int:
+def serve(config: EngineConfig, device: Device, counts: list[int], questions: Questions, log: Path) -> int:
     """Serve, ask and report; returns the exit code."""
-    from harness.serving.client import ask_all
+    from harness.serving.client import ask_all  # a release's room imports torch, which takes seconds
     from harness.serving.server import Server, ServerFailed
 
     console = Console(highlight=False)
@@ -96,7 +93,7 @@ def serve(config: EngineConfig, device: Device, counts: list[int], questions: "Q
     return OK if _report(lines, console) and announced else NOT_OK
 
 
-def _report(lines: list["Line"], console: Console) -> bool:
+def _report(lines: list[Line], console: Console) -> bool:
     """Say what was wrong, and how many tokens a decode step gave; whether all was right."""
     for line in lines:
         for number, reply in enumerate(line.replies):

@@ -62,6 +62,7 @@ def adapt_torch() -> None:
     torch.cuda.CUDAGraph = EmulatedGraph  # type: ignore[assignment,misc]
     torch.cpu.graph_pool_handle = lambda: (0, 0)  # type: ignore[attr-defined]
     torch.tensor = _unpinned(torch.tensor)
+    torch.full = _at_home(torch.full)
     torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign,assignment]
 
 
@@ -71,6 +72,16 @@ def _unpinned(factory: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
     @wraps(factory)
     def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> torch.Tensor:
         return factory(*args, **kwargs)
+
+    return make
+
+
+def _at_home(factory: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """On the CPU where a GPU is named (speculative/spec_utils.py does, to simulate acceptance)."""
+
+    @wraps(factory)
+    def make(*args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+        return factory(*args, device=None if device == "cuda" else device, **kwargs)
 
     return make
 

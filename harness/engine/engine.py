@@ -58,11 +58,12 @@ class Engine:
 
     _open: ClassVar["Engine | None"] = None
 
-    def __init__(self, config: EngineConfig, device: Device, as_served: bool = False) -> None:
+    def __init__(self, config: EngineConfig, device: Device, as_served: bool = False, copies: bool = True) -> None:
         """Boot; raises RefusedConfiguration where the configuration can't be had, UsageError for a missing device.
 
         `as_served` boots as a server does, with the seconds of garbage collection that are left out otherwise: for
-        measuring a boot.
+        measuring a boot. Without `copies` of what graphs read and write, gigabytes where batches and vocabulary are
+        large, a reset leaves that as it is: for measuring throughput, not for finding bugs.
         """
         if device is Device.CPU and config.attention_backend != "triton":
             raise RefusedConfiguration(
@@ -78,7 +79,7 @@ class Engine:
         self.config = config
         self.device = device
         self._release = release
-        self._session = release.Session(config, device.value, as_served)
+        self._session = release.Session(config, device.value, as_served, copies)
         self._messages: list[Any] = []
         self.journal: Recorder | None = None
         self.trace = Trace()
@@ -147,9 +148,27 @@ class Engine:
         """The release's messages to a scheduler, for whoever sends them without an engine."""
         return self._release.requests
 
-    def run_bare(self, received: Iterable[list[Any]]) -> None:
-        """SGLang's own loop over these messages, unwatched: what a traced run is measured against."""
-        self._session.run_own_loop(received)
+    @property
+    def kv_tokens(self) -> int:
+        """The KV pool's size, in tokens: less than was asked for where memory is short."""
+        size: int = self._session.kv_tokens
+        return size
+
+    @property
+    def speculating(self) -> bool | None:
+        """Whether a toggle is on: of the last decode step, or as after boot; None where there is none."""
+        on: bool | None = self._session.speculating
+        return on
+
+    def run_bare(
+        self, received: Iterable[list[Any]], ended: Callable[[int, list[int], int | None], None] | None = None
+    ) -> None:
+        """SGLang's own loop over these messages, unwatched, until they end: what a traced run is measured against.
+
+        `ended` is told of each request that ends: its number, its tokens and, where the engine speculates, the decode
+        steps that it took part in.
+        """
+        self._session.run_own_loop(received, ended)
 
     def reset(self) -> None:
         """Back to the state after boot, whatever the last program left; proves it or raises ResetError."""

@@ -18,8 +18,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 GIB = 1 << 30
 NEEDED_BYTES = 8 * GIB
-"""Free memory below which a GPU is left out. An engine gives half of what is free to models and KV pool
-(`mem_fraction_static`); CUDA's context, workspaces and two sets of captured graphs have to fit the other half."""
+"""Free memory below which a GPU is left out: CUDA's context, workspaces, two sets of graphs, and small models."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,11 @@ class Switch:
 
     def reset(self) -> None:
         """As after start: speculating."""
-        self._speculating = True
+        self.speculating = True
+        """Whether the last decode step did."""
 
     def speculates(self, batch_size: int) -> bool:
         """Decide for the next decode step, of `batch_size` requests."""
-        most = self.policy.threshold if self._speculating else self.policy.resumes_at
-        self._speculating = batch_size <= most
-        return self._speculating
+        most = self.policy.threshold if self.speculating else self.policy.resumes_at
+        self.speculating = batch_size <= most
+        return self.speculating

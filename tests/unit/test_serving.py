@@ -6,7 +6,9 @@ import json
 import httpx
 
 from harness.configuration import EngineConfig
-from harness.serving.client import Line, Questions, Reply, ask
+from harness.serving.client import ask
+from harness.serving.line import Line, Reply
+from harness.serving.questions import Questions
 
 
 def reply_to(content: object, status: int = 200) -> Reply:

@@ -22,6 +22,9 @@ from harness.patches.stack import UNCHANGED, sources, worker
 from harness.patches.workers import worker_of
 
 CHUNKING_OFF = -1
+FREE_MEMORY_SHARE = 0.9
+"""Of the memory that is free when an engine starts, for its models and KV pool. Only a bound, since `kv_tokens` says
+how large the pool is; wide, so that several engines fit on one GPU, the last of them into what the others left."""
 SCHEDULER = "sglang.srt.managers.scheduler"
 
 
@@ -80,7 +83,7 @@ def server_arguments(config: EngineConfig, device: str) -> dict[str, Any]:
         "disable_cuda_graph": not config.graphs,
         "cuda_graph_bs": list(config.graphs) or None,
         "disable_piecewise_cuda_graph": True,
-        "mem_fraction_static": 0.5,
+        "mem_fraction_static": FREE_MEMORY_SHARE,
         "random_seed": config.random_seed,
         "load_format": "dummy" if models.dummy_weights else "auto",
         "log_level": "error",

@@ -14,10 +14,11 @@ from harness.engine.v0_5_12.buffers import attention_backends, model_runners, pe
 class BootState:
     """What a scheduler looked like right after boot; taken once, restored between programs."""
 
-    def __init__(self, scheduler: Any) -> None:
+    def __init__(self, scheduler: Any, copies: bool) -> None:
+        """Without `copies`, inputs and outputs of captured graphs stay as a program leaves them, as in a server."""
         self._scheduler = scheduler
         _clear_memory(scheduler)
-        self._buffers = [(buffer, buffer.clone()) for buffer in persistent_buffers(scheduler)]
+        self._buffers = [(buffer, buffer.clone()) for buffer in persistent_buffers(scheduler)] if copies else []
         self._metadata = [
             (backend, backend.forward_metadata)
             for backend in attention_backends(scheduler)

@@ -7,6 +7,8 @@ from typing import Any
 from harness.checks import Checks
 from harness.configuration import EngineConfig
 from harness.engine.v0_5_12.boot import SCHEDULER, boot, shut_down
+from harness.engine.v0_5_12.buffers import toggle
+from harness.engine.v0_5_12.ends import Ended, Ends
 from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.loop import EventLoop, run_unattended
 from harness.engine.v0_5_12.observer import Observer
@@ -18,12 +20,12 @@ from harness.engine.v0_5_12.sink import Sink
 class Session:
     """A scheduler, the loop that steps it and the sink that takes its output."""
 
-    def __init__(self, config: EngineConfig, device: str, as_served: bool) -> None:
+    def __init__(self, config: EngineConfig, device: str, as_served: bool, copies: bool) -> None:
         """Boot; raises RefusedConfiguration where SGLang refuses the configuration."""
         self.scheduler = boot(config, device, as_served)
         self._sink = Sink(self.scheduler)
         self._loop = EventLoop(self.scheduler)
-        self._boot_state = BootState(self.scheduler)
+        self._boot_state = BootState(self.scheduler, copies)
         self._graphs = GraphWatch(self.scheduler)
         self._probe: Probe | None = None
 
@@ -42,7 +44,7 @@ class Session:
         """Watch with this probe from now on, with none but the sink if None."""
         if self._probe is not None:
             self._probe.detach()
-        self._probe = self._sink.probe = probe
+        self._probe = self._sink.listener = probe
         if probe is not None:
             probe.attach()
 
@@ -69,9 +71,24 @@ class Session:
 
         scheduler.update_running_batch = once
 
-    def run_own_loop(self, received: Iterable[list[Any]]) -> None:
-        """Run `Scheduler.run_event_loop` itself over these messages, a list an iteration; then a reset is due."""
+    @property
+    def kv_tokens(self) -> int:
+        """The KV pool's size, in tokens."""
+        return int(self.scheduler.max_total_num_tokens)
+
+    @property
+    def speculating(self) -> bool | None:
+        """Whether the last decode step of a toggled engine speculated, or none was yet; None without a toggle."""
+        toggled = toggle(self.scheduler)
+        return None if toggled is None else toggled.switch.speculating
+
+    def run_own_loop(self, received: Iterable[list[Any]], ended: Ended | None = None) -> None:
+        """Run `Scheduler.run_event_loop` itself over these messages, a list an iteration; then a reset is due.
+
+        `ended` is told of each request that ends, while the loop runs.
+        """
         self.observe(None)
+        self._sink.listener = None if ended is None else Ends(ended)
         self._loop.close()
         run_unattended(self.scheduler, received)
 

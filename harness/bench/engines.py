@@ -1,0 +1,126 @@
+"""Engines that are measured in turn, each in processes of its own, all there at once.
+
+On one GPU they share memory, and none works while another does: so they take turns within seconds, and each boots
+once, however many rounds there are. They boot one after the other, since SGLang takes what others allocate meanwhile
+for its own.
+"""
+
+import os
+import subprocess
+import sys
+from types import TracebackType
+from typing import Protocol, Self
+
+from harness.bench.tasks import Said, Wanted
+from harness.configuration import EngineConfig
+from harness.engine import simulated
+from harness.engine.device import Device
+from harness.errors import UsageError
+
+
+class EngineFailed(Exception):
+    """An engine that was booted, or should be, has ended or can't be asked any more."""
+
+
+class Measured(Protocol):
+    """An engine to be measured."""
+
+    def boot(self) -> float:
+        """Seconds that it took; raises UsageError where it is refused, EngineFailed where it fails."""
+
+    def ask(self, wanted: Wanted) -> Said:
+        """Do what is wanted, from the state after boot; raises EngineFailed."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class InProcess:
+    """An engine stepped by SGLang's own loop; from the start its process imports SGLang, which takes 20 s."""
+
+    def __init__(self, config: EngineConfig, device: Device, accept_length: float | None) -> None:
+        command = [sys.executable, "-m", "harness.bench.engine_process", config.model_dump_json(), device.value]
+        environment = os.environ | simulated.environment(accept_length)
+        # Ctrl-C is the parent's to answer.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        )
+
+    def boot(self) -> float:
+        """Boot now."""
+        said = self.ask(Wanted())
+        if said.refused is not None:
+            raise UsageError(said.refused)
+        assert said.booted_s is not None
+        return said.booted_s
+
+    def close(self) -> None:
+        """It has nothing to save."""
+        self._process.kill()
+        self._process.wait()
+
+    def ask(self, wanted: Wanted) -> Said:
+        """One line to its process, and one back."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(wanted.model_dump_json() + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except OSError:  # it ended before
+            line = ""
+        if not line:
+            raise EngineFailed(f"its process ended with code {self._process.wait()}")
+        said = Said.model_validate_json(line)
+        if said.failed is not None:
+            raise EngineFailed(said.failed)
+        return said
+
+
+class Engines:
+    """Engines by name, from `with` to their end; those that fail are left out from then on."""
+
+    def __init__(self, engines: dict[str, Measured]) -> None:
+        self._engines = engines
+        self.boots_s: dict[str, float] = {}
+        self.failures: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for engine in self._engines.values():
+            engine.close()
+        self._engines.clear()
+
+    def boot(self) -> None:
+        """All of them, in turn; raises UsageError where one is refused."""
+        for name in list(self._engines):
+            print(f"booting {name}", file=sys.stderr, flush=True)
+            try:
+                self.boots_s[name] = self._engines[name].boot()
+            except EngineFailed as failure:
+                self.fail(name, failure)
+
+    def fail(self, name: str, failure: EngineFailed) -> None:
+        """Leave one out, and say why."""
+        self.failures[name] = str(failure)
+        print(f"{name}: {failure}", file=sys.stderr, flush=True)
+        self._engines.pop(name).close()
+
+    def ask(self, name: str, wanted: Wanted) -> Said | None:
+        """What one engine answers; None where it fails, or has failed."""
+        if name not in self._engines:
+            return None
+        try:
+            return self._engines[name].ask(wanted)
+        except EngineFailed as failure:
+            self.fail(name, failure)
+            return None
+
+    @property
+    def names(self) -> list[str]:
+        """Those that are left."""
+        return list(self._engines)
