@@ -101,6 +101,21 @@ def test_a_flaky_failure_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding.rate == (2, 3)
 
 
+def test_what_a_bug_leaves_in_its_process_isnt_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a program has failed, every other does on that engine; from cold only what really is wrong."""
+    broken: list[Program] = []
+
+    def warm(program: Program) -> Outcome:
+        if broken or many_requests(program) == FAILS:
+            broken.append(program)
+        return FAILS if broken else PASSES
+
+    _, finding = search(monkeypatch, Stand(warm, cold=many_requests))
+    assert finding is not None
+    assert sum(submit.count for submit in finding.program.submits) == 5
+    assert finding.rate == (3, 3)
+
+
 def test_what_a_person_can_cause_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: Program) -> Outcome:
         raise UsageError("no space left on device")
