@@ -11,7 +11,7 @@ from tests.support.engines import Engines
 
 pytest_plugins = ["harness.pytesting.plugin", "pytester"]
 
-EMULATION_TESTS = Path(__file__).parent / "tests/unit/emulation"
+EMULATION_TESTS = Path(__file__).parent / "tests/emulation"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -16,8 +16,8 @@ import torch
 
 from harness.emulation.kernels import attention, sampling, tree
 from harness.emulation.kernels.replacement import TritonReference
-from tests.unit.emulation.attention_batches import HEADS, Batch, Options, decode_batch, extend_batch, on, random_options
-from tests.unit.emulation.drafts import (
+from tests.emulation.attention_batches import HEADS, Batch, Options, decode_batch, extend_batch, on, random_options
+from tests.emulation.drafts import (
     Draft,
     empty_outputs,
     mask_size,
@@ -25,8 +25,8 @@ from tests.unit.emulation.drafts import (
     random_verification,
     verification_outputs,
 )
-from tests.unit.emulation.launch_cases import CASES, Case
-from tests.unit.emulation.launches import Launch
+from tests.emulation.launch_cases import CASES, Case
+from tests.emulation.launches import Launch
 
 TREES = 1000
 BATCHES = 1000
@@ -47,7 +47,7 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
     pytest.mark.skipif(
         os.environ.get("TRITON_INTERPRET") == "1",
-        reason="TRITON_INTERPRET=1, as tests/unit/emulation sets it: run tests/gpu in a process of its own",
+        reason="TRITON_INTERPRET=1, as tests/emulation sets it: run tests/gpu in a process of its own",
     ),
 ]
 

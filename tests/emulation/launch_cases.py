@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from harness.emulation.kernels import accepted, allocation, indices
-from tests.unit.emulation.accepted_launches import (
+from tests.emulation.accepted_launches import (
     accepted_locs,
     bonus_tokens,
     evict_mask,
@@ -11,7 +11,7 @@ from tests.unit.emulation.accepted_launches import (
     target_locs,
     unfinished_locs,
 )
-from tests.unit.emulation.allocation_launches import (
+from tests.emulation.allocation_launches import (
     decoding,
     extension,
     kv_move,
@@ -20,8 +20,8 @@ from tests.unit.emulation.allocation_launches import (
     position,
     token_pool_write,
 )
-from tests.unit.emulation.index_launches import draft_kv_indices, kv_indices, ranges, v1_draft_locs, v2_draft_locs
-from tests.unit.emulation.launches import Launch, Rng
+from tests.emulation.index_launches import draft_kv_indices, kv_indices, ranges, v1_draft_locs, v2_draft_locs
+from tests.emulation.launches import Launch, Rng
 
 Case = tuple[str, Callable[..., None], Callable[[Rng], Launch]]
 

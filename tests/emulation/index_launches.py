@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.unit.emulation.launches import (
+from tests.emulation.launches import (
     POOL_LEN,
     Launch,
     Rng,

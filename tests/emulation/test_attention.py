@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.emulation.kernels.attention import decode_attention_fwd, extend_attention_fwd
-from tests.unit.emulation.attention_batches import (
+from tests.emulation.attention_batches import (
     UNTOUCHED,
     Batch,
     Options,
@@ -18,7 +18,7 @@ from tests.unit.emulation.attention_batches import (
     on,
     random_options,
 )
-from tests.unit.emulation.triton_source import kernels_of
+from tests.emulation.triton_source import kernels_of
 
 DECODE = "layers/attention/triton_ops/decode_attention.py"
 EXTEND = "layers/attention/triton_ops/extend_attention.py"

@@ -8,9 +8,9 @@ import torch
 
 from harness.emulation.kernels import TRITON_REFERENCES, ReplacedKernel, TritonReference
 from harness.emulation.kernels.indices import assign_req_to_token_pool
-from tests.unit.emulation.launch_cases import CASES, SEQUENTIAL_CASES, Case
-from tests.unit.emulation.launches import Launch
-from tests.unit.emulation.triton_source import kernels_of
+from tests.emulation.launch_cases import CASES, SEQUENTIAL_CASES, Case
+from tests.emulation.launches import Launch
+from tests.emulation.triton_source import kernels_of
 
 ALL_CASES = [*CASES, *SEQUENTIAL_CASES]
 LAUNCHES = 4

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from harness.emulation.kernels.tree import build_tree_kernel_efficient, verify_tree_greedy
-from tests.unit.emulation.drafts import (
+from tests.emulation.drafts import (
     Draft,
     empty_outputs,
     mask_size,

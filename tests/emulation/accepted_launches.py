@@ -3,7 +3,7 @@
 import numpy
 import torch
 
-from tests.unit.emulation.launches import Launch, Rng, batch_size, blank, ints, power_of_two
+from tests.emulation.launches import Launch, Rng, batch_size, blank, ints, power_of_two
 
 
 def extend_after_decode(rng: Rng) -> Launch:

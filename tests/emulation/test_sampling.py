@@ -12,7 +12,7 @@ from harness.emulation.kernels.sampling import (
     tree_speculative_sampling_target_only,
 )
 from harness.emulation.kernels.tree import build_tree_kernel_efficient, verify_tree_greedy
-from tests.unit.emulation.drafts import empty_outputs, random_draft, random_verification, verification_outputs
+from tests.emulation.drafts import empty_outputs, random_draft, random_verification, verification_outputs
 
 ROWS = 4000
 CHI_SQUARE_999 = {2: 13.8, 3: 16.3, 4: 18.5, 5: 20.5}

@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.unit.emulation.launches import POOL_LEN, Launch, Rng, batch_size, blank, ints, pool, power_of_two, rows
+from tests.emulation.launches import POOL_LEN, Launch, Rng, batch_size, blank, ints, pool, power_of_two, rows
 
 
 def extension(rng: Rng) -> Launch:
