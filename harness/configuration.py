@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 
-from harness.patches.stack import UNCHANGED, Patch, title, worker, workers
+from harness.patches.stack import UNCHANGED, Patch, title, without_worker, worker, workers
 
 
 class Value(BaseModel):
@@ -168,6 +168,11 @@ class EngineConfig(Value):
     def speculative(self) -> bool:
         """Whether a draft model proposes tokens."""
         return self.worker is not Worker.NONE
+
+    @property
+    def untoggled(self) -> Self:
+        """The same engine of the same SGLang, speculating always if at all."""
+        return self.model_copy(update={"toggle": None, "patch": without_worker(self.patch)})
 
     @property
     def verified_tokens(self) -> int:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from harness.configuration import EngineConfig, Worker
 from harness.limits import output_limit
-from harness.patches.stack import without_worker
 from harness.program import Drain, Program, Submit
 from harness.prompts import EOS_TOKEN, Prompt, proposable
 from harness.trace import RequestTrace, Trace
@@ -71,14 +70,7 @@ def accepted(prompt: Prompt, produced: int, steps: int) -> int:
 
 def plain_program(program: Program) -> Program:
     """The program whose outputs are the answers where there is no closed form: the same requests, decoded plainly."""
-    config = program.config.model_copy(
-        update={
-            "worker": Worker.NONE,
-            "overlap": False,
-            "toggle": None,
-            "patch": without_worker(program.config.patch),
-        }
-    )
+    config = program.config.untoggled.model_copy(update={"worker": Worker.NONE, "overlap": False})
     return Program(config=config, operations=(*program.submits, Drain()))
 
 

@@ -12,7 +12,6 @@ from harness.bench.toggle import Timed
 from harness.configuration import EngineConfig, Worker
 from harness.engine.device import Device
 from harness.engine.engine import Engine
-from harness.patches.stack import without_worker
 
 SHORT, LONG = 16, 64
 """Tokens of each request in the two runs whose difference is decode steps alone."""
@@ -46,11 +45,10 @@ def measure(config: EngineConfig, device: Device, seconds: float) -> Curves:
     """Rounds until `seconds` are over, one at least; `config` is the patched engine's, its graphs the batch sizes."""
     started = time.monotonic()
     sizes = config.graphs
-    untouched = {"toggle": None, "patch": without_worker(config.patch)}
     configs = {
-        PLAIN: config.model_copy(update={"worker": Worker.NONE, **untouched}),
+        PLAIN: config.untoggled.model_copy(update={"worker": Worker.NONE}),
         PATCHED: config,
-        ALWAYS: config.model_copy(update=untouched),
+        ALWAYS: config.untoggled,
     }
     engines = {name: Rounds(step_ms=[[] for _ in sizes], tokens_per_s=[[] for _ in sizes]) for name in configs}
     turn = 0

@@ -11,8 +11,8 @@ from harness.configuration import EngineConfig, ModelPair, Strategy, Toggle, Wor
 from harness.engine.device import Device
 from harness.errors import MalformedProgram, RefusedConfiguration, UsageError
 from harness.patches.beside import patch_beside
-from harness.patches.stack import UNCHANGED
-from harness.patches.workers import strategy_of
+from harness.patches.stack import UNCHANGED, Patch, title
+from harness.patches.workers import strategy_of, written_for
 from harness.program import Program, first_problem
 
 
@@ -83,6 +83,16 @@ def configuration(**fields: Any) -> EngineConfig:
 def dtype_on(device: Device, dtype: str | None) -> str:
     """The one given, or what suits the device: a GPU's attention kernels are made for 16 bits."""
     return dtype or ("bfloat16" if device is Device.CUDA else "float32")
+
+
+def worker_of(patch: Patch, wanted: Worker | None) -> Worker | None:
+    """The worker to test, None for each that the patch is for; raises UsageError for one that it isn't."""
+    only = written_for(patch)
+    if wanted is Worker.NONE:
+        raise UsageError("--worker none: there is no speculation to switch; give v1 or v2")
+    if only is not None and wanted not in (None, only):
+        raise UsageError(f"--worker {wanted}: patch {title(patch)} is written for {only}")
+    return wanted or only
 
 
 def checked_setting(text: str) -> str:

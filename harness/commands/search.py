@@ -14,8 +14,8 @@ from harness.configuration import DEFAULT_SETTING, Worker
 from harness.errors import UsageError
 from harness.isolation.child import Limits
 from harness.patches.given import patch_of
-from harness.patches.stack import UNCHANGED, Patch, title
-from harness.patches.workers import strategy_of, written_for
+from harness.patches.stack import UNCHANGED, title
+from harness.patches.workers import strategy_of
 from harness.report import summary
 from harness.search.finding import Finding
 from harness.search.progress import Progress
@@ -58,7 +58,7 @@ def command(
     from harness.search.search import Plan, Search
 
     setting, strategy = options.checked_setting(threshold_setting), strategy or strategy_of(tested)
-    configs = grid(resolved, _worker_of(tested, worker), tested, setting, strategy)
+    configs = grid(resolved, options.worker_of(tested, worker), tested, setting, strategy)
     gpus = children.identifiers(resolved)
     plan = Plan(
         grid=configs,
@@ -84,16 +84,6 @@ def command(
     if finding is not None and search.error is not None:
         console.print(f"[red]cut short[/red]: {search.error}", soft_wrap=True)
     return _conclude(search.progress, finding, search.interrupted, output, console)
-
-
-def _worker_of(patch: Patch, wanted: Worker | None) -> Worker | None:
-    """The worker to search; None for each that the patch is for."""
-    only = written_for(patch)
-    if wanted is Worker.NONE:
-        raise UsageError("--worker none: there is no speculation to switch; give v1 or v2")
-    if only is not None and wanted not in (None, only):
-        raise UsageError(f"--worker {wanted}: patch {title(patch)} is written for {only}")
-    return wanted or only
 
 
 def _check_writable(output: Path) -> None:

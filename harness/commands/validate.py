@@ -20,13 +20,13 @@ from harness.commands.options import DeviceChoice
 from harness.commands.watching import Watching
 from harness.configuration import DEFAULT_SETTING, Worker
 from harness.engine.device import Device
-from harness.errors import BrokenPatch, UsageError
+from harness.errors import BrokenPatch
 from harness.isolation.gpus import VISIBLE
 from harness.patches.given import patch_of
 from harness.patches.overlay import copy_for
 from harness.patches.stack import sources, title
-from harness.patches.workers import strategy_of, written_for
-from harness.validation.plan import Plan
+from harness.patches.workers import strategy_of
+from harness.validation.plan import Plan, workers_of
 from harness.validation.profile import Profile
 from harness.validation.stage import Stage, Status
 from harness.validation.verdict import Verdict
@@ -63,16 +63,17 @@ def command(
 
     Exit code 0 if it is safe, 1 if it is unsafe, 3 if that isn't proven, 2 for wrong usage.
     """
+    tested = patch_of(patch)
     plan = _placed(
         Plan(
-            patch=patch_of(patch),
+            patch=tested,
             device=_device(device),
             profile=profile,
             output=output,
-            workers=_workers(patch, worker),
+            workers=workers_of(options.worker_of(tested, worker)),
             threshold=threshold,
             threshold_setting=options.checked_setting(threshold_setting),
-            strategy=strategy or strategy_of(patch_of(patch)),
+            strategy=strategy or strategy_of(tested),
             seed=seed,
             most_skipped=most_skipped,
             most_step_ratio=most_step_ratio,
@@ -132,16 +133,6 @@ def _say(stage: Stage, console: Console) -> None:
 def _device(choice: DeviceChoice) -> Device:
     """The device asked for: that there is none is a finding, not a mistake."""
     return Device.CUDA if choice is DeviceChoice.CUDA else choice.resolve()
-
-
-def _workers(patch: list[str], wanted: Worker | None) -> tuple[Worker, ...]:
-    if wanted is Worker.NONE:
-        raise UsageError("--worker none: there is no speculation to switch; give v1 or v2")
-    only = written_for(patch_of(patch))
-    if only is not None and wanted not in (None, only):
-        raise UsageError(f"--worker {wanted}: {' + '.join(patch)} is written for {only}")
-    one = wanted or only
-    return (Worker.V1, Worker.V2) if one is None else (one,)
 
 
 def _placed(plan: Plan, gpus: str | None, workers: str) -> Plan:

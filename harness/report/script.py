@@ -42,12 +42,13 @@ def text(program: Program, outcome: Outcome, title: str) -> str:
 
 
 @cache
-def templates() -> "Environment":
-    """The templates of reports; they are Markdown and Python, so that nothing is escaped."""
+def templates(escaped: bool = False) -> "Environment":
+    """The templates of reports; in Markdown and Python nothing is escaped, in HTML everything."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
         loader=PackageLoader("harness.report"),
+        autoescape=escaped,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -9,7 +9,6 @@ from harness.checks.draft import acceptance_of
 from harness.configuration import EngineConfig
 from harness.isolation.ran import Ran
 from harness.oracle import accepted
-from harness.patches.stack import without_worker
 from harness.program import Drain, Operation, Program, Step, Submit
 from harness.prompts import Prompt
 from harness.trace import Trace
@@ -36,7 +35,7 @@ def acceptance(lab: Lab) -> Stage:
     stretch = STRETCH[lab.plan.profile]
     figures: list[tuple[str, str]] = []
     programs = [program(config, stretch) for config in _configs(lab, stretch)]
-    for patched, always in lab.side_by_side(lambda one: (_run(lab, one), _run(lab, _reference(one))), programs, INF):
+    for patched, always in lab.side_by_side(lambda one: (_run(lab, one), _run(lab, _reference(one))), programs):
         if patched is None or always is None:
             continue
         for ran in (patched, always):
@@ -80,9 +79,6 @@ def _compared(patched: Ran, always: Ran) -> _Compared | None:
         return None
     seen, right = mean(one for one, _ in pairs), mean(other for _, other in pairs)
     return _Compared(seen, right, f"{which} accepts {seen:.3f} draft tokens, {whose} {right:.3f} ({len(pairs)} steps)")
-
-
-INF = float("inf")
 
 
 def program(config: EngineConfig, stretch: int) -> Program:
@@ -143,8 +139,7 @@ def _configs(lab: Lab, stretch: int) -> list[EngineConfig]:
 
 
 def _reference(patched: Program) -> Program:
-    changes = {"toggle": None, "patch": without_worker(patched.config.patch)}
-    return patched.model_copy(update={"config": patched.config.model_copy(update=changes)})
+    return patched.model_copy(update={"config": patched.config.untoggled})
 
 
 def _run(lab: Lab, one: Program) -> Ran | None:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import cycle, islice
+from math import inf
 from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
@@ -78,7 +79,9 @@ class Lab:
         """Each GPU's engines."""
         return self._pools
 
-    def side_by_side(self, work: Callable[[Item], Result], items: Iterable[Item], until: float) -> Iterator[Result]:
+    def side_by_side(
+        self, work: Callable[[Item], Result], items: Iterable[Item], until: float = inf
+    ) -> Iterator[Result]:
         """The results as they come; no item is begun after `until` (by `monotonic`), or once nobody asks for more."""
         remaining = iter(items)
         with ThreadPoolExecutor(self.plan.at_once) as pool:

@@ -16,6 +16,11 @@ LEAST_RUNNING = 17
 KV_TOKENS_EACH = 256
 
 
+def workers_of(only: Worker | None) -> tuple[Worker, ...]:
+    """The workers to test: the one that a patch is for, or both."""
+    return (Worker.V1, Worker.V2) if only is None else (only,)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A validation."""

@@ -1,7 +1,5 @@
 """The stage of the search: random programs over the configuration grid, for the time that is left."""
 
-from itertools import chain, zip_longest
-
 from harness.report import facts
 from harness.search.search import Plan as SearchPlan
 from harness.search.search import Search
@@ -16,8 +14,7 @@ NAME = "search"
 def searched(lab: Lab, seconds: float) -> Stage:
     """Search until something fails, or for `seconds`."""
     ending, plan = Ending(lab, NAME), lab.plan
-    turns = zip_longest(*(grid_of(plan, worker) for worker in lab.workers))
-    configs = [config for config in chain.from_iterable(turns) if config is not None]
+    configs = grid_of(plan, lab.workers[0] if len(lab.workers) == 1 else None)
     search = Search(
         SearchPlan(
             grid=configs,

@@ -25,7 +25,7 @@ def soak(lab: Lab) -> Stage:
     until = monotonic() + lab.plan.profile.budget.soak
     figures: list[tuple[str, str]] = []
     too_few: list[str] = []
-    for worker, waves in lab.side_by_side(lambda worker: (worker, _waves(lab, worker, until)), lab.workers, INF):
+    for worker, waves in lab.side_by_side(lambda worker: (worker, _waves(lab, worker, until)), lab.workers):
         if waves and waves[-1].outcome.kind != "passes":
             return ending.failed(waves[-1], f"wave {len(waves)} of worker {worker}")
         if len(waves) < LEAST_WAVES:
@@ -39,9 +39,6 @@ def soak(lab: Lab) -> Stage:
     if too_few:
         return ending.unproven(f"{', '.join(too_few)}: too few to judge memory by", *figures)
     return ending.passed("no failure, and memory doesn't grow", *figures)
-
-
-INF = float("inf")
 
 
 def wave(lab: Lab, worker: Worker) -> Program:

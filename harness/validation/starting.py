@@ -21,7 +21,7 @@ def starts(lab: Lab) -> Stage:
     except BrokenPatch as error:
         return ending.wrong(str(error))
     programs = [Program(config=lab.plan.config(worker)) for worker in lab.workers]
-    ran = list(lab.side_by_side(lab.run, programs, until=float("inf")))
+    ran = list(lab.side_by_side(lab.run, programs))
     broken = next((one for one in ran if one is not None and one.outcome.kind != "passes"), None)
     if broken is not None:
         return ending.failed(broken, f"the scheduler doesn't start with worker {broken.program.config.worker}")
@@ -40,7 +40,7 @@ def main_job(lab: Lab) -> Stage:
     sizes = sizes_across(lab.plan.threshold)
     programs = [Program.from_batch_sizes(lab.plan.config(worker), sizes) for worker in lab.workers]
     stuck: list[Worker] = []
-    for ran in lab.side_by_side(lab.run, programs, until=float("inf")):
+    for ran in lab.side_by_side(lab.run, programs):
         if ran is None:
             continue
         if ran.outcome.kind != "passes":

@@ -9,7 +9,6 @@ from harness.configuration import EngineConfig, Worker
 from harness.isolation.ran import Ran
 from harness.oracle import answers_of, judge, plain_program
 from harness.outcome import Outcome
-from harness.patches.stack import without_worker
 from harness.program import Program
 from harness.search.grid import grid
 from harness.search.sampling import program_of
@@ -61,12 +60,11 @@ def compare(lab: Lab, program: Program) -> Ran | None:
 
 def always_spec(program: Program) -> Program:
     """The same requests without a toggle."""
-    config = program.config.model_copy(update={"toggle": None, "patch": without_worker(program.config.patch)})
-    return plain_program(program).model_copy(update={"config": config})
+    return plain_program(program).model_copy(update={"config": program.config.untoggled})
 
 
-def grid_of(plan: Plan, worker: Worker) -> Sequence[EngineConfig]:
-    """The configurations that a search would take, of one worker."""
+def grid_of(plan: Plan, worker: Worker | None) -> Sequence[EngineConfig]:
+    """The configurations that a search would take, of one worker or, in turn, of both."""
     return grid(plan.device, worker, plan.patch, plan.threshold_setting, plan.strategy)
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 from time import monotonic
 
 from harness.cases import load
-from harness.configuration import Worker
 from harness.engine.device import Device
 from harness.outcome import Outcome
 from harness.patches.stack import UNCHANGED
 from harness.patches.workers import CASES, strategy_of, written_for
-from harness.validation.plan import Plan
+from harness.validation.plan import Plan, workers_of
 from harness.validation.profile import Profile
 from harness.validation.record import Record
 from harness.validation.runner import validate
@@ -50,8 +49,7 @@ def try_out(patch: str, device: Device, gpus: tuple[str | None, ...], profile: P
     only, began = written_for(patch), monotonic()
     with tempfile.TemporaryDirectory(prefix="toggle-harness-") as folder:
         plan = Plan(patch=patch, device=device, profile=profile, output=Path(folder), gpus=gpus, at_once=at_once)
-        workers = (Worker.V1, Worker.V2) if only is None else (only,)
-        plan = replace(plan, workers=workers, strategy=strategy_of(patch))
+        plan = replace(plan, workers=workers_of(only), strategy=strategy_of(patch))
         stages = list(validate(plan, Record(plan, resume=False), lambda _: None))
     failed = next((stage for stage in stages if stage.status is Status.FAILED), None)
     return Tried(

@@ -1,17 +1,16 @@
 """The report for a browser: one file, readable on a phone, printable, light and dark."""
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.report.reproducer import TIMELINE
+from harness.report.script import templates
 from harness.report.validation import plots
 from harness.report.validation.report import Report
 from harness.search.labels import ALPHABET, MEANINGS
 from harness.validation.stage import Stage
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
     from markupsafe import Markup
 
 TEMPLATE = "validation.html.jinja"
@@ -23,7 +22,7 @@ def text(report: Report, folder: Path) -> str:
 
     curves = [stage for stage in report.stages if stage.curves]
     return (
-        _templates()
+        templates(escaped=True)
         .get_template(TEMPLATE)
         .render(
             report=report,
@@ -46,16 +45,3 @@ def _timeline(stage: Stage, folder: Path) -> "Markup | None":
 def _inline(picture: str) -> str:
     """An SVG without its prologue, which HTML can't have inside."""
     return picture[picture.index("<svg") :]
-
-
-@cache
-def _templates() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("harness.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
