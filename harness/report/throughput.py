@@ -7,10 +7,10 @@ from io import BytesIO
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from harness.bench.contest import ALWAYS, PLAIN, PLAIN_NO_OVERLAP
 from harness.bench.throughput import Throughput
+from harness.report.log_axes import by_requests
 from harness.report.timeline import INK, PALE, STYLE
 
 SIZE = (7.0, 4.2)
@@ -35,12 +35,8 @@ def picture(measured: Throughput, kind: str = "svg") -> bytes:
             _curve(axes, measured, name)
         plain, spec = (_points(measured, name) for name in (measured.contest.plain_in_its_loop, ALWAYS))
         _envelope(axes, plain, spec)
-        axes.set(xscale="log", yscale="log", xlabel="concurrency (requests in flight)", ylabel="tokens / s")
         axes.set_title(_wrapped(measured.contest.title), fontsize=8)
-        axes.set_xticks(measured.concurrencies)
-        axes.xaxis.set_major_formatter(ScalarFormatter())
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(ScalarFormatter())
+        by_requests(axes, measured.concurrencies, "concurrency (requests in flight)", "tokens / s")
         axes.legend(frameon=False, fontsize=8, loc="lower right")
         figure.tight_layout()
         written = BytesIO()

@@ -5,8 +5,8 @@ from io import StringIO
 
 import matplotlib
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
 
+from harness.report.log_axes import by_requests
 from harness.report.timeline import STYLE
 from harness.validation.stage import Curve
 
@@ -32,11 +32,8 @@ def _picture(curves: Sequence[Curve], field: str, title: str, unit: str) -> str:
             axes.plot(
                 curve.batch_sizes, getattr(curve, field), dashes, color=colour, marker="o", ms=3.5, label=curve.engine
             )
-        axes.set(xscale="log", yscale="log", xlabel="requests in the batch", ylabel=unit, title=title)
-        axes.set_xticks(curves[0].batch_sizes)
-        axes.xaxis.set_major_formatter(ScalarFormatter())
-        axes.yaxis.set_major_formatter(ScalarFormatter())
-        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_title(title)
+        by_requests(axes, curves[0].batch_sizes, "requests in the batch", unit)
         axes.legend(frameon=False, fontsize=8)
         figure.tight_layout()
         written = StringIO()
