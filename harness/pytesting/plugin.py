@@ -6,6 +6,7 @@ Named in a top-level conftest.py's `pytest_plugins`. Must not import torch: a GP
 import json
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from harness.engine.device import Device
 from harness.errors import UsageError
 from harness.isolation import machine
 from harness.isolation.gpus import VISIBLE
+from harness.pytesting import poisoned
 from harness.pytesting.choice import AUTO, Choice, choose
 
 CHOICE = pytest.StashKey[Choice]()
@@ -145,12 +147,27 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
         os.truncate(journal, 0)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """End a worker whose GPU a test has made unusable, so that another takes its place; alone, end the run."""
+    report = yield
+    if report.failed and (fault := poisoned.fault()):
+        if _told(item.config) is not None:
+            poisoned.write(_fault_file(item.config, _worker_of(item.config)), fault, report)
+            os._exit(1)
+        item.session.shouldstop = f"the GPU can't be used any more ({fault}): -n auto goes on in a new process"
+    return report
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(report: pytest.TestReport) -> None:
     """Say what a worker was doing when it died; pytest-xdist has replaced it by then, or is about to."""
     from harness.isolation import journal  # imports pydantic, which most controllers never need
 
     node: Any = report.node  # pytest-xdist's
+    fault, failure = poisoned.read(_fault_file(node.config, node.gateway.id))
+    if fault:
+        report.longrepr = f"{failure}\n{report.longrepr}\nit ended itself, its GPU being unusable: {fault}"
     entry = journal.last(journal_of(node.config, node.gateway.id))
     if entry is None:
         report.longrepr = f"{report.longrepr}\nits journal is empty: the test was running no program"
@@ -206,6 +223,10 @@ def _folder(config: pytest.Config) -> Path:
     if told is not None:
         return Path(told["folder"])
     return Path(config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]  # hooks have no fixtures
+
+
+def _fault_file(config: pytest.Config, worker_id: str) -> Path:
+    return _folder(config) / f"fault-{worker_id}.txt"
 
 
 def _groups_file(config: pytest.Config, worker_id: str) -> Path:

@@ -53,6 +53,25 @@ def test_after():
     pass
 """
 
+POISONING = """
+import sys
+from types import SimpleNamespace
+
+
+def synchronize():
+    raise RuntimeError("CUDA error: device-side assert triggered\\nCompile with TORCH_USE_CUDA_DSA")
+
+
+def test_poisons_its_gpu(monkeypatch):
+    cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=synchronize)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert "what was expected" == "what was seen"
+
+
+def test_after():
+    assert "torch" not in sys.modules
+"""
+
 OTHERS = """
 import pytest
 
@@ -89,3 +108,25 @@ def test_workers_that_die_are_replaced(pytester: pytest.Pytester, run: Run) -> N
     dead = re.findall(r"replacing crashed worker (gw\d)", result.stdout.str())
     assert [gpu_of["gw0"], gpu_of["gw1"]] == ["GPU-aa01", "GPU-aa02"]
     assert [gpu_of["gw2"], gpu_of["gw3"]] == [gpu_of[worker] for worker in dead]
+
+
+def test_a_worker_with_a_poisoned_gpu_is_replaced(pytester: pytest.Pytester, run: Run) -> None:
+    """Its process lives, but every test after it would fail with the same fault."""
+    pytester.makepyfile(test_gpu=POISONING)
+    result = run("-n", "1", "--dist", "loadgroup", gpus=({"uuid": "GPU-aa01"},))
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*AssertionError: assert 'what was expected' == 'what was seen'",
+            "worker 'gw0' crashed while running 'test_gpu.py::test_poisons_its_gpu'",
+            "it ended itself, its GPU being unusable: CUDA error: device-side assert triggered",
+        ]
+    )
+
+
+def test_a_poisoned_gpu_ends_a_run_without_workers(pytester: pytest.Pytester, run: Run) -> None:
+    """Nothing can take the process's place."""
+    pytester.makepyfile(test_gpu=POISONING)
+    result = run(gpus=({"uuid": "GPU-aa01"},))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the GPU can't be used any more (CUDA error: device-side assert triggered)*-n auto*"])
