@@ -32,7 +32,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
 shape="--shape llama-3.1-8b --accept-length 3" # MODELS="--target FOLDER --draft FOLDER" for weights
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect replay cold serve kernels answers throughput workload}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect replay cold serve kernels answers throughput workload profile}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 \
       --toggle warm --threshold 5 ;;
@@ -76,6 +76,13 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
         TAIL=100 part "workload-$worker" "${WORKLOAD_S:-500}" \
           python3 -m harness.cli bench workload --device cuda --worker "$worker" ${MODELS:-$shape} \
           --minutes "${WORKLOAD_MINUTES:-7}" --rounds "${ROUNDS:-2}" ${WORKLOAD_OPTIONS:-} --output "$out/workload-$worker"
+      done
+      ;;
+    profile)
+      for worker in ${PROFILE:-v2 v1}; do
+        TAIL=150 part "profile-$worker" "${PROFILE_S:-200}" \
+          python3 -m harness.cli bench profile --device cuda --worker "$worker" ${MODELS:-$shape} \
+          ${PROFILE_OPTIONS:-} --output "$out/profile-$worker"
       done
       ;;
     bench-checks)

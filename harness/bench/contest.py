@@ -15,8 +15,9 @@ STRATEGIES: dict[str, Literal["warm", "plain"]] = {"warm": "warm", "plain-strate
 """The toggled engines, by their strategy."""
 DEFAULT_THRESHOLDS = {Worker.V1: 16, Worker.V2: 32}
 """A first guess, for models of some billion parameters on a large GPU: `bench threshold` makes a better one."""
-LEAST_REQUESTS, WAVES = 4, 2
-"""Requests at each concurrency, unless they are given: so many, or so many times the concurrency."""
+WAVES, MORE_WAVES, MORE_UP_TO = 2, 4, 32
+"""Times the concurrency that there are requests, unless their number is given; more at low ones, up to so many
+requests, or a measurement would be over in half a second."""
 WARM_UP_TOKENS = 8
 """Of each answer, in the run before the first that counts: kernels are compiled for their shapes."""
 SEEDS_APART = 100_000
@@ -111,7 +112,7 @@ class Contest(BaseModel):
 
 def requests_at(concurrency: int) -> int:
     """How many by default: whole waves, so that the last is as full as the first."""
-    waves = max(WAVES, -(-LEAST_REQUESTS // concurrency))
+    waves = min(MORE_WAVES, max(WAVES, MORE_UP_TO // concurrency))
     return waves * concurrency
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from harness.bench import switches
+from harness.bench import profile, switches
 from harness.bench.closed_loop import ClosedLoop
 from harness.bench.tasks import Answers, Said, Task, Wanted
 from harness.configuration import EngineConfig
@@ -50,6 +50,8 @@ def serve(config: EngineConfig, device: Device, wanted: TextIO, say: Callable[[S
                 say(Said(answers=answer(engine, asked.task)))
             elif asked.switching is not None:
                 say(Said(switches=switches.measure(engine, asked.switching)))
+            elif asked.profiling is not None:
+                say(Said(profiled=profile.measure(engine, asked.profiling)))
 
 
 def main() -> None:

@@ -1,7 +1,10 @@
 """What an engine that is measured is asked to do, and what it answers: plain data, between processes."""
 
+from pathlib import Path
+
 from pydantic import BaseModel, ConfigDict
 
+from harness.bench.breakdown import Breakdown
 from harness.configuration import EngineConfig
 from harness.serving.line import Line, Reply
 from harness.serving.questions import Questions
@@ -35,6 +38,17 @@ class Switching(BaseModel):
     prompt_tokens: int
 
 
+class Profiling(BaseModel):
+    """Steps of one batch to be timed and traced (`harness.bench.profile`)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    batch_size: int
+    prompt_tokens: int
+    trace: Path
+    """Where the trace goes, as gzipped JSON that Perfetto opens."""
+
+
 class Answers(BaseModel):
     """How a task's requests ended."""
 
@@ -57,6 +71,14 @@ class Switches(BaseModel):
     plain_step_ms: float | None
 
 
+class Profiled(BaseModel):
+    """Where the time of one engine's steps goes."""
+
+    step_ms: float
+    """Of the timed steps, on average; the profiler was off."""
+    breakdown: Breakdown
+
+
 class Said(BaseModel):
     """One line that an engine's process writes."""
 
@@ -66,6 +88,7 @@ class Said(BaseModel):
     """What was raised; it says nothing more after that."""
     answers: Answers | None = None
     switches: Switches | None = None
+    profiled: Profiled | None = None
 
 
 class Wanted(BaseModel):
@@ -73,3 +96,4 @@ class Wanted(BaseModel):
 
     task: Task | None = None
     switching: Switching | None = None
+    profiling: Profiling | None = None

@@ -9,6 +9,7 @@ from rich.console import Console
 from harness.bench.steps import Figures
 from harness.commands import (
     bench_checks,
+    bench_profile,
     bench_search,
     bench_threshold,
     bench_throughput,
@@ -27,6 +28,7 @@ app.command("search")(bench_search.command)
 app.command("throughput")(bench_throughput.command)
 app.command("threshold")(bench_threshold.command)
 app.command("workload")(bench_workload.command)
+app.command("profile")(bench_profile.command)
 
 
 @app.callback()

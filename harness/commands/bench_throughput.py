@@ -25,7 +25,8 @@ def command(
         str, typer.Option(metavar="N,N,...", help="Requests in flight: one enters when another ends.")
     ] = CONCURRENCIES,
     requests: Annotated[
-        int | None, options.option("In all, at each concurrency [twice the concurrency, 4 at least].", min=1)
+        int | None,
+        options.option("In all, at each concurrency [twice the concurrency, up to 4 times it below 32].", min=1),
     ] = None,
     device: options.DeviceOption = DeviceChoice.AUTO,
     worker: options.WorkerOption = None,

@@ -1,6 +1,7 @@
 """The engine: one scheduler, booted once, on which programs run."""
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
@@ -169,6 +170,11 @@ class Engine:
         steps that it took part in.
         """
         self._session.run_own_loop(received, ended)
+
+    def phases(self) -> AbstractContextManager[tuple[str, ...]]:
+        """While it is entered torch's profiler records the phases of each step, whose names it returns."""
+        recorded: AbstractContextManager[tuple[str, ...]] = self._session.phases()
+        return recorded
 
     def reset(self) -> None:
         """Back to the state after boot, whatever the last program left; proves it or raises ResetError."""

@@ -26,7 +26,7 @@ class GraphWatch:
     def __init__(self, scheduler: Any) -> None:
         """Note where the captured tensors are; call right after boot."""
         self._scheduler = scheduler
-        self._runners = list(_graph_runners(scheduler))
+        self._runners = list(graph_runners(scheduler))
         self._captured = {id(runner): _Captured(runner) for _, runner in self._runners}
         self._pages = scheduler.token_to_kv_pool_allocator.size
 
@@ -104,7 +104,8 @@ class GraphWatch:
         )
 
 
-def _graph_runners(scheduler: Any) -> Iterator[tuple[str, Any]]:
+def graph_runners(scheduler: Any) -> Iterator[tuple[str, Any]]:
+    """Each runner of captured graphs, by the model that it runs: the target's, the draft's, those of plain steps."""
     draft, toggled = draft_worker(scheduler), toggle(scheduler)
     named = [
         ("target", model_runners(scheduler)[0].graph_runner),

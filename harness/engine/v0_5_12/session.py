@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from harness.checks import Checks
@@ -12,6 +13,7 @@ from harness.engine.v0_5_12.ends import Ended, Ends
 from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.loop import EventLoop, run_unattended
 from harness.engine.v0_5_12.observer import Observer
+from harness.engine.v0_5_12.phases import phases
 from harness.engine.v0_5_12.probe import Probe
 from harness.engine.v0_5_12.reset import BootState
 from harness.engine.v0_5_12.sink import Sink
@@ -91,6 +93,10 @@ class Session:
         self._sink.listener = None if ended is None else Ends(ended)
         self._loop.close()
         run_unattended(self.scheduler, received)
+
+    def phases(self) -> AbstractContextManager[tuple[str, ...]]:
+        """Have torch's profiler record the phases of each step, and return their names."""
+        return phases(self.scheduler)
 
     def reset(self) -> None:
         """Back to the state after boot; raises ResetError where something differs."""

@@ -5,7 +5,7 @@ from io import StringIO
 
 import pytest
 
-from harness.bench.contest import ALWAYS, LEAST_REQUESTS, PLAIN, PLAIN_NO_OVERLAP, requests_at, room_for
+from harness.bench.contest import ALWAYS, PLAIN, PLAIN_NO_OVERLAP, requests_at, room_for
 from harness.bench.throughput import Record, Throughput
 from harness.commands.bench_throughput import rows
 from harness.configuration import EngineConfig, Worker
@@ -84,7 +84,7 @@ def test_all_right() -> None:
     assert not Throughput(contest=contest(), records=[record(PLAIN, 1, 1, 10.0, ok=3)]).all_right
 
 
-@pytest.mark.parametrize(("concurrency", "requests"), [(1, LEAST_REQUESTS), (2, 4), (3, 6), (250, 500)])
+@pytest.mark.parametrize(("concurrency", "requests"), [(1, 4), (2, 8), (8, 32), (10, 30), (32, 64), (250, 500)])
 def test_requests_come_in_whole_waves(concurrency: int, requests: int) -> None:
     assert requests_at(concurrency) == requests
 

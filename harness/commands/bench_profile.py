@@ -1,0 +1,104 @@
+"""`toggle-harness bench profile`: where the time of a decode step goes, engine by engine."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from harness.bench.breakdown import Breakdown, Phase
+from harness.bench.profile import tokens_needed
+from harness.bench.tasks import Profiled, Profiling, Wanted
+from harness.commands import contests, options
+from harness.commands.options import DeviceChoice
+
+OK, ENGINE_ENDED = 0, 1
+LEAST_BATCH = 2
+KERNEL_NAME = 70
+"""Characters of it that are printed."""
+
+
+def command(
+    batch_size: Annotated[int, typer.Option(min=LEAST_BATCH, help="Requests that run together.")] = 64,
+    device: options.DeviceOption = DeviceChoice.AUTO,
+    worker: options.WorkerOption = None,
+    topk: options.TopkOption = None,
+    steps: options.StepsOption = None,
+    dtype: options.DeviceDtypeOption = None,
+    attention_backend: options.BackendOption = None,
+    shape: contests.ShapeOption = None,
+    target: options.TargetOption = None,
+    draft: options.DraftOption = None,
+    accept_length: contests.AcceptOption = None,
+    threshold: Annotated[
+        int | None, options.option("Of the toggled engines [1 less than the batch size: plain steps].", min=1)
+    ] = None,
+    engines: contests.EnginesOption = None,
+    prompt_tokens: contests.PromptOption = 64,
+    output: contests.OutputOption = Path("profile"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> int:
+    """Milliseconds of a decode step by phase, on the host and on the GPU, in SGLang's own loop.
+
+    Writes profile.json and, for Perfetto, a trace of each engine. Exit code 1 if an engine ended.
+    """
+    resolved = device.resolve()
+    config = contests.config_of(resolved, dtype, shape, target, draft, worker, topk, steps, attention_backend)
+    contest = contests.contest(
+        config,
+        resolved,
+        threshold=batch_size - 1 if threshold is None else threshold,
+        engines=engines,
+        prompt_tokens=prompt_tokens,
+        new_tokens=tokens_needed(config),
+        accept_length=accept_length,
+        running=batch_size + 1,  # so that a threshold of the batch size is one to compare with
+        longest=tokens_needed(config),
+    )
+    folder, console = contests.folder(output), contests.console(as_json)
+    console.print(contest.title, soft_wrap=True)
+    profiles: dict[str, Profiled] = {}
+    with contests.started(contest, resolved, folder) as running:
+        running.boot()
+        for name in running.names:
+            trace = folder.absolute() / f"trace-{name}.json.gz"
+            wanted = Profiling(batch_size=batch_size, prompt_tokens=prompt_tokens, trace=trace)
+            said = running.ask(name, Wanted(profiling=wanted))
+            if said is not None and said.profiled is not None:
+                profiles[name] = said.profiled
+                found = said.profiled.breakdown
+                console.print(
+                    f"\n{name}, batch of {batch_size}: step {said.profiled.step_ms:.3f} ms; "
+                    f"traced {found.step_ms:.3f} ms, of it the GPU busy {found.busy_ms:.3f} ms",
+                    soft_wrap=True,
+                )
+                console.print(phases_of(found))
+                if found.kernels:
+                    console.print(kernels_of(found))
+    written = "{" + ",".join(f'"{name}": {profile.model_dump_json()}' for name, profile in profiles.items()) + "}\n"
+    contests.write(folder / "profile.json", written)
+    console.print(f"results: {folder}", soft_wrap=True)
+    if as_json:
+        sys.stdout.write(written)
+    return ENGINE_ENDED if running.failures else OK
+
+
+def phases_of(found: Breakdown) -> Table:
+    """Each phase's part of a step, and their sum."""
+    table = Table("phase", "host", "of it waiting", "GPU", "kernels", box=None, pad_edge=False)
+    total = Phase(
+        **{field: sum(getattr(phase, field) for phase in found.phases.values()) for field in Phase.model_fields}
+    )
+    for phase_name, phase in {**found.phases, "all": total}.items():
+        times = (f"{ms:.3f} ms" for ms in (phase.host_ms, phase.waiting_ms, phase.gpu_ms))
+        table.add_row(phase_name, *times, f"{phase.kernels:.1f}")
+    return table
+
+
+def kernels_of(found: Breakdown) -> Table:
+    """Those with the most time in a step."""
+    table = Table("kernel", "a step", "GPU", box=None, pad_edge=False)
+    for kernel in found.kernels:
+        table.add_row(kernel.name[:KERNEL_NAME], f"{kernel.count:.1f}", f"{kernel.gpu_ms:.3f} ms")
+    return table
