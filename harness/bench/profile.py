@@ -31,7 +31,8 @@ def measure(engine: Engine, wanted: Profiling) -> Profiled:
         engine.run_bare(course)
     with gzip.open(wanted.trace, "rt") as trace:
         events = json.load(trace)["traceEvents"]
-    return Profiled(step_ms=course.step_ms, breakdown=breakdown(events, names, TRACED_STEPS))
+    found = breakdown(events, names, TRACED_STEPS)
+    return Profiled(batch_size=wanted.batch_size, step_ms=course.step_ms, breakdown=found)
 
 
 class _Course:

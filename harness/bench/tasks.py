@@ -74,6 +74,9 @@ class Switches(BaseModel):
 class Profiled(BaseModel):
     """Where the time of one engine's steps goes."""
 
+    engine: str = ""
+    """Its name; whoever asked knows it."""
+    batch_size: int
     step_ms: float
     """Of the timed steps, on average; the profiler was off."""
     breakdown: Breakdown

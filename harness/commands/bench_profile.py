@@ -1,26 +1,29 @@
 """`toggle-harness bench profile`: where the time of a decode step goes, engine by engine."""
 
+import itertools
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter
+from rich.console import Console
 from rich.table import Table
 
 from harness.bench.breakdown import Breakdown, Phase
 from harness.bench.profile import tokens_needed
 from harness.bench.tasks import Profiled, Profiling, Wanted
 from harness.commands import contests, options
-from harness.commands.options import DeviceChoice
+from harness.commands.options import DeviceChoice, numbers_of
 
 OK, ENGINE_ENDED = 0, 1
-LEAST_BATCH = 2
+PROFILES = TypeAdapter(list[Profiled])
 KERNEL_NAME = 70
 """Characters of it that are printed."""
 
 
 def command(
-    batch_size: Annotated[int, typer.Option(min=LEAST_BATCH, help="Requests that run together.")] = 64,
+    batch_size: Annotated[str, options.option("Requests that run together.", metavar="N,N,...")] = "64",
     device: options.DeviceOption = DeviceChoice.AUTO,
     worker: options.WorkerOption = None,
     topk: options.TopkOption = None,
@@ -32,7 +35,7 @@ def command(
     draft: options.DraftOption = None,
     accept_length: contests.AcceptOption = None,
     threshold: Annotated[
-        int | None, options.option("Of the toggled engines [1 less than the batch size: plain steps].", min=1)
+        int | None, options.option("Of the toggled engines [1 less than the largest batch: plain steps].", min=1)
     ] = None,
     engines: contests.EnginesOption = None,
     prompt_tokens: contests.PromptOption = 64,
@@ -43,45 +46,51 @@ def command(
 
     Writes profile.json and, for Perfetto, a trace of each engine. Exit code 1 if an engine ended.
     """
+    sizes = numbers_of(batch_size, "--batch-size", least=1)
     resolved = device.resolve()
     config = contests.config_of(resolved, dtype, shape, target, draft, worker, topk, steps, attention_backend)
     contest = contests.contest(
         config,
         resolved,
-        threshold=batch_size - 1 if threshold is None else threshold,
+        threshold=max(1, max(sizes) - 1) if threshold is None else threshold,
         engines=engines,
         prompt_tokens=prompt_tokens,
         new_tokens=tokens_needed(config),
         accept_length=accept_length,
-        running=batch_size + 1,  # so that a threshold of the batch size is one to compare with
+        running=max(sizes) + 1,  # so that a threshold of the largest batch is one to compare with
         longest=tokens_needed(config),
     )
     folder, console = contests.folder(output), contests.console(as_json)
     console.print(contest.title, soft_wrap=True)
-    profiles: dict[str, Profiled] = {}
+    profiles: list[Profiled] = []
     with contests.started(contest, resolved, folder) as running:
         running.boot()
-        for name in running.names:
-            trace = folder.absolute() / f"trace-{name}.json.gz"
-            wanted = Profiling(batch_size=batch_size, prompt_tokens=prompt_tokens, trace=trace)
+        for size, name in itertools.product(sizes, running.names):
+            trace = folder.absolute() / f"trace-{name}-{size}.json.gz"
+            wanted = Profiling(batch_size=size, prompt_tokens=prompt_tokens, trace=trace)
             said = running.ask(name, Wanted(profiling=wanted))
             if said is not None and said.profiled is not None:
-                profiles[name] = said.profiled
-                found = said.profiled.breakdown
-                console.print(
-                    f"\n{name}, batch of {batch_size}: step {said.profiled.step_ms:.3f} ms; "
-                    f"traced {found.step_ms:.3f} ms, of it the GPU busy {found.busy_ms:.3f} ms",
-                    soft_wrap=True,
-                )
-                console.print(phases_of(found))
-                if found.kernels:
-                    console.print(kernels_of(found))
-    written = "{" + ",".join(f'"{name}": {profile.model_dump_json()}' for name, profile in profiles.items()) + "}\n"
+                profiles.append(said.profiled.model_copy(update={"engine": name}))
+                show(console, profiles[-1])
+    written = PROFILES.dump_json(profiles, indent=1).decode() + "\n"
     contests.write(folder / "profile.json", written)
     console.print(f"results: {folder}", soft_wrap=True)
     if as_json:
         sys.stdout.write(written)
     return ENGINE_ENDED if running.failures else OK
+
+
+def show(console: Console, profiled: Profiled) -> None:
+    """One engine at one batch size."""
+    found = profiled.breakdown
+    console.print(
+        f"\n{profiled.engine}, batch of {profiled.batch_size}: step {profiled.step_ms:.3f} ms; "
+        f"traced {found.step_ms:.3f} ms, the GPU busy {found.busy_ms:.3f} ms",
+        soft_wrap=True,
+    )
+    console.print(phases_of(found))
+    if found.kernels:
+        console.print(kernels_of(found))
 
 
 def phases_of(found: Breakdown) -> Table:

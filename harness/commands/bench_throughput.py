@@ -26,7 +26,7 @@ def command(
     ] = CONCURRENCIES,
     requests: Annotated[
         int | None,
-        options.option("In all, at each concurrency [twice the concurrency, up to 4 times it below 32].", min=1),
+        options.option("In all, at each concurrency [2 to 4 times the concurrency].", min=1),
     ] = None,
     device: options.DeviceOption = DeviceChoice.AUTO,
     worker: options.WorkerOption = None,
