@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.bench import switches
+from harness.bench import profile, switches
 from harness.bench.engine_process import answer
-from harness.bench.tasks import Switching, Task
+from harness.bench.tasks import Profiling, Switching, Task
 from harness.bench.throughput import Throughput
 from harness.configuration import EngineConfig, Toggle
 from harness.engine.device import Device
@@ -47,6 +47,20 @@ def test_switches_have_a_cost_each(boot: Engines) -> None:
     assert len(found.off_ms) == len(found.on_ms) == switches.CYCLES
     assert found.spec_step_ms is not None
     assert found.plain_step_ms is not None
+
+
+@pytest.mark.xdist_group("throughput")
+def test_a_profile_names_the_phases(boot: Engines, tmp_path: Path) -> None:
+    """Of spec steps at 1 and of plain steps at 3, which have no draft forward."""
+    engine = boot(CONFIG)
+    for batch_size in (1, 3):
+        trace = tmp_path / f"{batch_size}.json.gz"
+        profiled = profile.measure(engine, Profiling(batch_size=batch_size, prompt_tokens=16, trace=trace))
+        found = profiled.breakdown
+        assert {"schedule", "run batch", "target forward", "process results"} < found.phases.keys()
+        assert ("draft forward" in found.phases) == (batch_size == 1)
+        assert sum(phase.host_ms for phase in found.phases.values()) == pytest.approx(found.step_ms)
+        assert bool(found.kernels) == (engine.device is Device.CUDA)
 
 
 COMMAND = (sys.executable, "-m", "harness.cli", "bench")
@@ -99,7 +113,7 @@ def test_live_servers(device: Device, tmp_path: Path) -> None:
     command = [*COMMAND, "throughput", "--device", device, *options, "--worker", "v1", "--prompt-tokens", "16"]
     done = subprocess.run([*command, "--new-tokens", "12", "--output", str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "ok: 6/6" in done.stdout
+    assert "ok: 12/12" in done.stdout
     assert len(Throughput.from_json((tmp_path / "throughput.json").read_text()).records) == 4
 
 
