@@ -80,7 +80,7 @@ def _validate(
         one = try_out(patch, device, (gpu,), profile, at_once)
         tried.append(one)
         say(f"{patch}: {one.verdict} after {one.seconds:.0f} s, {one.stage or 'no stage failed'}: {one.outcome or ''}")
-    return page_of.validated(device, profile.value, tried), all(one.right for one in tried)
+    return page_of.validated(device, profile, tried), all(one.right for one in tried)
 
 
 def _search(

@@ -10,6 +10,7 @@ from harness.checks import NAMES
 from harness.detection import Detected
 from harness.engine.device import Device
 from harness.outcome import Outcome
+from harness.validation.profile import Profile
 from harness.validation.verdict import Verdict
 
 if TYPE_CHECKING:  # both import Hypothesis, which a command line that is refused needs not
@@ -18,7 +19,11 @@ if TYPE_CHECKING:  # both import Hypothesis, which a command line that is refuse
 
 HEADS = {Device.CPU: "## On the emulated device", Device.CUDA: "## On a GPU"}
 SEARCHED = {Device.CPU: "## Found by search, on the emulated device", Device.CUDA: "## Found by search, on a GPU"}
-VALIDATED = {Device.CPU: "## Validated, on the emulated device", Device.CUDA: "## Validated, on a GPU"}
+VALIDATED = {
+    (device, profile): f"## Validated with profile {profile}, {where}"
+    for profile in Profile
+    for device, where in ((Device.CPU, "on the emulated device"), (Device.CUDA, "on a GPU"))
+}
 INTRODUCTION = """# Which check sees which fault
 
 Made by `toggle-harness detect --write docs/detection.md`. Each row is a case (`cases/NAME`, its README says what the
@@ -28,7 +33,7 @@ notices by itself).
 
 `toggle-harness detect --search --write docs/detection.md` makes the tables of searches: from nothing but the patch to a
 shrunk reproducer that three cold runs confirm. Seconds count from the start of the search, SGLang imported.
-`toggle-harness detect --validate quick --write docs/detection.md` makes those of what `validate` says of each patch.
+`toggle-harness detect --validate PROFILE --write docs/detection.md` makes those of what `validate` says of each patch.
 """
 
 
@@ -76,8 +81,8 @@ def searched(device: Device, hunted: "Sequence[Hunted]") -> str:
     )
 
 
-def validated(device: Device, profile: str, tried: "Sequence[Tried]") -> str:
-    """The section of validations on one device."""
+def validated(device: Device, profile: Profile, tried: "Sequence[Tried]") -> str:
+    """The section of validations with one profile on one device."""
     wrong = [one for one in tried if one.expected is not None]
     unsafe = [one for one in wrong if one.verdict is Verdict.UNSAFE]
     alike = [one for one in unsafe if one.right]
@@ -85,10 +90,10 @@ def validated(device: Device, profile: str, tried: "Sequence[Tried]") -> str:
     rows = [head, ["---"] * len(head), *(_tried(one) for one in tried)]
     return "\n".join(
         [
-            VALIDATED[device],
+            VALIDATED[device, profile],
             "",
-            f"Profile {profile}: {len(unsafe)} of {len(wrong)} wrong patches unsafe, {len(alike)} of them by the check "
-            "or the error that their case names first.",
+            f"{len(unsafe)} of {len(wrong)} wrong patches unsafe, {len(alike)} of them by the check or the error that "
+            "their case names first.",
             "",
             *("| " + " | ".join(row) + " |" for row in rows),
             "",

@@ -7,8 +7,11 @@ from harness.detection import Detected
 from harness.engine.device import Device
 from harness.outcome import Outcome
 from harness.program import Program, Submit
-from harness.report.detection import searched, section, write
+from harness.report.detection import searched, section, validated, write
 from harness.search.hunt import Hunted
+from harness.validation.profile import Profile
+from harness.validation.trial import Tried
+from harness.validation.verdict import Verdict
 
 PASSES = Outcome(kind="passes")
 FIRST = Outcome(kind="fails", check="I6-spec-info", step=4, text="rows")
@@ -20,6 +23,7 @@ CAUGHT = Detected(
 )
 FOUND = Hunted("fault-05", FIRST, 41.2, 77, Program(operations=(Submit(count=3),)), 3, 3)
 NOT_FOUND = Hunted("fault-98", None, 120.0, 900, None, 0, 0)
+SAFE = Tried("warm", Verdict.SAFE, None, None, None, 890.0)
 MISSED = Detected("fault-99", PASSES, dict.fromkeys(NAMES, PASSES), PASSES)
 
 
@@ -40,6 +44,8 @@ def test_a_page_keeps_the_other_devices_section(tmp_path: Path) -> None:
     write(page, section(Device.CUDA, [CAUGHT]))
     write(page, section(Device.CPU, [MISSED]))
     write(page, searched(Device.CPU, [FOUND, NOT_FOUND]))
+    for profile in (Profile.STANDARD, Profile.QUICK):
+        write(page, validated(Device.CPU, profile, [SAFE]))
     write(page, section(Device.CPU, [CAUGHT, MISSED]))
     text = page.read_text()
     assert text.count("## On a GPU") == text.count("## On the emulated device") == 1
@@ -49,3 +55,5 @@ def test_a_page_keeps_the_other_devices_section(tmp_path: Path) -> None:
     assert "| fault-05 | I6-spec-info | 4 | 1 | 3 | 77 | 3 of 3 | 41 |" in text
     assert "| fault-98 | not found | - | - | - | 900 | - | 120 |" in text
     assert "1 of 2 caught" in text
+    assert text.count("| warm | safe | - | - | - | 890 |") == 2
+    assert text.index("## Validated with profile quick,") < text.index("## Validated with profile standard,")
