@@ -20,6 +20,8 @@ from pathlib import Path
 from harness.bench.breakdown import WINDOW, breakdown
 
 BATCH_SIZE, PROMPT_TOKENS, STEPS, ANSWER_TOKENS = 64, 64, 20, 512
+TARGET_STEPS = ("step[TARGET_VERIFY", "step[DECODE")
+"""Spans of the target's forwards (`build_step_span_name`, utils/profile_utils.py)."""
 ENGINES = {"plain": {}, "adaptive": {}, "skip-extend": {"SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND": "1"}}
 ADAPTIVE = {"1": {"candidate_steps": [3]}, str(BATCH_SIZE): {"candidate_steps": [0]}}
 
@@ -65,7 +67,13 @@ async def batch(engine: object, profile_into: Path | None) -> float:
         from sglang.srt.managers.io_struct import ProfileReq
 
         await asyncio.sleep(1.5)  # all requests decode by then, for seconds to come
-        wanted = ProfileReq(output_dir=str(profile_into), num_steps=STEPS, activities=["CPU", "GPU"])
+        wanted = ProfileReq(
+            output_dir=str(profile_into),
+            num_steps=STEPS,
+            activities=["CPU", "GPU"],
+            with_stack=False,
+            record_shapes=False,
+        )
         await engine.tokenizer_manager.start_profile(wanted)
     await answers
     return BATCH_SIZE * ANSWER_TOKENS / (time.perf_counter() - started)
@@ -96,8 +104,9 @@ def report(name: str, trace: Path) -> None:
     begin, end = min(event["ts"] for event in own), max(event["ts"] + event["dur"] for event in own)
     window = {"ph": "X", "cat": "user_annotation", "name": WINDOW, "ts": begin, "dur": end - begin, "tid": thread}
     names = sorted({event["name"] for event in spans if event["tid"] == thread})
-    found = breakdown([window, *events], names, STEPS)
-    print(f"{name}: traced {found.step_ms:.3f} ms a step, the GPU busy {found.busy_ms:.3f} ms")
+    steps = sum(event["name"].startswith(TARGET_STEPS) for event in spans)
+    found = breakdown([window, *events], names, steps)
+    print(f"{name}: {steps} steps traced, {found.step_ms:.3f} ms a step, the GPU busy {found.busy_ms:.3f} ms")
     for phase, times in found.phases.items():
         print(
             f"  {phase:40} host {times.host_ms:7.3f} ms, waiting {times.waiting_ms:7.3f} ms, "
@@ -110,7 +119,7 @@ def report(name: str, trace: Path) -> None:
         if event.get("cat") in ("cuda_runtime", "cuda_driver", "cpu_op"):
             calls.setdefault(event["name"], []).append(event["dur"])
     for call in sorted(calls, key=lambda call: -sum(calls[call]))[:12]:
-        print(f"    host {sum(calls[call]) / 1e3 / STEPS:7.3f} ms {len(calls[call]) / STEPS:6.1f} x {call}", flush=True)
+        print(f"    host {sum(calls[call]) / 1e3 / steps:7.3f} ms {len(calls[call]) / steps:6.1f} x {call}", flush=True)
 
 
 def main() -> None:

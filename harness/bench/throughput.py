@@ -109,9 +109,11 @@ class Throughput(BaseModel):
         return max(known, key=lambda name: known[name]) if len(known) == len(rates) else None
 
     def better_strategy(self, concurrency: int) -> str | None:
-        """The quicker of the toggled engines; None where none was measured."""
-        rates = {name: self.median_rate(name, concurrency) for name in STRATEGIES}
-        return max(rates, key=lambda name: rates[name] or 0.0) if any(rates.values()) else None
+        """The toggled engine that keeps up best with the better of the untoggled; None unless one was measured."""
+        best = self.best_untoggled(concurrency)
+        ratios = {name: self.ratios(name, best, concurrency) for name in STRATEGIES} if best else {}
+        medians = {name: statistics.median(values) for name, values in ratios.items() if values}
+        return max(medians, key=lambda name: medians[name]) if medians else None
 
     def comparisons(self) -> Iterator[tuple[int, str, str, list[float]]]:
         """Concurrency, toggled engine, engine that it should keep up with, ratios round by round.
