@@ -1,7 +1,8 @@
-"""What it costs to switch speculation off, and on again: the first step after a switch against that mode's median step.
+"""What it costs to switch speculation off, and on again: the steps around a switch against their modes' median steps.
 
 As many long requests as the threshold allows run all the time. Now and then a short one joins, which takes the batch
 across, and ends, which takes it back: batch sizes on both sides differ by one, so that steps can be compared.
+Switching off is measured from the prefill of the one that joins, and has that in it.
 """
 
 import statistics
@@ -21,8 +22,7 @@ SETTLED_STEPS = 12
 SHORT_TOKENS = 33
 """Of the request that joins: its prefill's, and one of each plain step."""
 WINDOW = 2
-"""Iterations that count as the switch. Under overlap scheduling an iteration launches a step and waits for the one
-before; without it, work that no token waits for still runs in the next."""
+"""Steps that are measured: in a loop without overlap, work that no token waits for runs on in the next one."""
 
 
 def long_tokens(config: EngineConfig) -> int:
@@ -36,7 +36,7 @@ def measure(engine: Engine, wanted: Switching) -> Switches:
     engine.reset()
     course = Course(engine, wanted)
     engine.run_bare(course, course.ended)
-    return costs(course.times_s, course.modes, course.joined)
+    return costs(course.times_s, course.modes, course.joined, lag=int(engine.config.overlap))
 
 
 class Course:
@@ -84,26 +84,34 @@ class Course:
         return self._engine.messages.generate(question.submit, number, question.prompt)
 
 
-def costs(times_s: list[float], modes: list[bool | None], joined: list[int]) -> Switches:
-    """From when iterations began, their modes, and where a request joined; without a toggle only joining costs."""
+def costs(times_s: list[float], modes: list[bool | None], joined: list[int], lag: int) -> Switches:
+    """From when iterations began, their modes, and where a request joined; without a toggle only joining costs.
+
+    An iteration waits for the step that was launched `lag` iterations before: 1 under overlap scheduling, else 0. The
+    launch of a prefill can take longer than the step before it, so that what is measured begins with the launch.
+    """
     durations = [(after - before) * 1e3 for before, after in pairwise(times_s)]
     pairs = list(pairwise(modes))
-    off = [place for place, pair in enumerate(pairs, 1) if pair == (True, False)]
-    on = [place for place, pair in enumerate(pairs, 1) if pair == (False, True)]
-    if None in modes:
-        off = [place + 1 for place in joined]
-    aside = {0, *range(1, WINDOW + 1), *joined, *(place + step for place in off + on for step in range(WINDOW))}
+    prefills = [place for place, pair in enumerate(pairs) if pair == (True, False)] if None not in modes else joined
+    resumed = [place for place, pair in enumerate(pairs, 1) if pair == (False, True)]
+
+    def window(place: int) -> range:
+        return range(place, place + lag + WINDOW)
+
+    aside = {*window(0), *joined, *(around for place in (*prefills, *resumed) for around in window(place))}
     medians = {
         mode: _median([ms for place, ms in enumerate(durations) if modes[place] is mode and place not in aside])
         for mode in (True, False, None)
     }
 
     def beyond(place: int) -> float:
-        return sum(durations[place : place + WINDOW]) - WINDOW * (medians[modes[place]] or 0.0)
+        steps = [around - lag for around in window(place) if around - lag not in prefills]
+        expected = [medians[modes[step]] or 0.0 for step in steps]
+        return sum(durations[around] for around in window(place)) - sum(expected)
 
     return Switches(
-        off_ms=[beyond(place) for place in off],
-        on_ms=[beyond(place) for place in on],
+        off_ms=[beyond(place) for place in prefills],
+        on_ms=[beyond(place) for place in resumed],
         spec_step_ms=medians[True],
         plain_step_ms=medians[False] or medians[None],
     )

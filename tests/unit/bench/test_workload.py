@@ -38,20 +38,28 @@ def times(durations_ms: list[float]) -> list[float]:
     return [sum(durations_ms[:place]) / 1e3 for place in range(len(durations_ms) + 1)]
 
 
-def test_what_a_switch_costs() -> None:
+@pytest.mark.parametrize("lag", [0, 1])
+def test_what_a_switch_costs(lag: int) -> None:
     """Spec steps of 10 ms, plain ones of 4; a joining prefill of 30; 3 more on the way off, 5 on the way on."""
-    durations = [50.0, *[10.0] * 6, 30.0, 7.0, *[4.0] * 6, 15.0, *[10.0] * 5]
-    modes: list[bool | None] = [*[True] * 8, *[False] * 7, *[True] * 6]
-    found = costs(times(durations), modes, joined=[7])
-    assert found.off_ms == [pytest.approx(3)]
+    steps = [50.0, *[10.0] * 6, 30.0, 7.0, *[4.0] * 6, 15.0, *[10.0] * 5]
+    modes: list[bool | None] = [*[True] * 8, *[False] * 7, *[True] * (6 + lag)]
+    found = costs(times([1.0] * lag + steps), modes, joined=[7], lag=lag)
+    assert found.off_ms == [pytest.approx(33)]
     assert found.on_ms == [pytest.approx(5)]
     assert (found.spec_step_ms, found.plain_step_ms) == (pytest.approx(10), pytest.approx(4))
 
 
+def test_a_prefill_whose_launch_takes_longer_than_the_step_before() -> None:
+    """9 of its 12 ms are spent in the iteration that launches it, which has the GPU's 4 ms of the step before in it."""
+    durations = [1.0, 50.0, *[4.0] * 6, 9.0, 7.0, *[4.0] * 6]
+    found = costs(times(durations), [None] * len(durations), joined=[8], lag=1)
+    assert found.off_ms == [pytest.approx(9 + 7 + 4 - 2 * 4)]
+
+
 def test_what_joining_costs_where_nothing_switches() -> None:
     durations = [50.0, *[4.0] * 6, 30.0, 6.0, *[4.0] * 6]
-    found = costs(times(durations), [None] * len(durations), joined=[7])
-    assert found.off_ms == [pytest.approx(2)]
+    found = costs(times(durations), [None] * len(durations), joined=[7], lag=0)
+    assert found.off_ms == [pytest.approx(32)]
     assert found.on_ms == []
     assert (found.spec_step_ms, found.plain_step_ms) == (None, pytest.approx(4))
 
