@@ -2,15 +2,22 @@
 
 import json
 import sys
+from functools import partial
 
 from pydantic import BaseModel
 
 from harness.bench.timing import MAIN_JOB, timed
 from harness.checks import Checks, selected
+from harness.checks.base import Check
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.program import Program
+
+Families = tuple[type[Check], ...]
+
+LOOKING = "looking on"
+"""What it costs to show the moments of a run to no check."""
 
 
 class Figures(BaseModel):
@@ -18,34 +25,47 @@ class Figures(BaseModel):
 
     ratios: list[float]
     bare_step_ms: list[float]
+    each: dict[str, list[float]]
+    """The same ratios with one family alone, by its name, where they were asked for."""
     skipped: dict[str, int]
     """How often a check couldn't be evaluated in one run, by check."""
     evaluated: dict[str, int]
 
 
-def measure(config: EngineConfig, device: Device, pairs: int, families: str) -> Figures:
+def measure(config: EngineConfig, device: Device, pairs: int, families: str, each: bool) -> Figures:
     """Run the main job with 16 steps at each batch size, with checks and without, in turn."""
     device.prepare()
     program = Program.from_batch_sizes(config, MAIN_JOB, steps_each=16)
-    ratios, bare_ms = [], []
+    chosen = selected(families)
+    alone: dict[str, Families] = {LOOKING: (), **{family.name: (family,) for family in chosen}} if each else {}
+    figures = Figures(ratios=[], bare_step_ms=[], each={name: [] for name in alone}, skipped={}, evaluated={})
     with Engine(config, device) as engine:
+
+        def checked(families: Families) -> Checks:
+            checks = Checks(program, families)
+            engine.run(program, checks=checks)
+            return checks
+
         for pair in range(pairs + 1):
-            checks = Checks(program, selected(families))
-            checked = timed(lambda checks=checks: engine.run(program, checks=checks))  # type: ignore[misc]
+            seconds = {name: timed(partial(checked, one)) for name, one in alone.items()}
+            with_all = timed(partial(checked, chosen))
             bare = timed(lambda: engine.run(program))
             if pair:  # the first warms both up
-                ratios.append(checked / bare)
-                bare_ms.append(bare / len(engine.trace.steps) * 1e3)
-    skipped: dict[str, int] = {}
+                figures.ratios.append(with_all / bare)
+                figures.bare_step_ms.append(bare / len(engine.trace.steps) * 1e3)
+                for name in alone:
+                    figures.each[name].append(seconds[name] / bare)
+        checks = checked(chosen)
     for (name, _), count in checks.skipped.items():
-        skipped[name] = skipped.get(name, 0) + count
-    return Figures(ratios=ratios, bare_step_ms=bare_ms, skipped=skipped, evaluated=dict(checks.evaluated))
+        figures.skipped[name] = figures.skipped.get(name, 0) + count
+    figures.evaluated = dict(checks.evaluated)
+    return figures
 
 
 def main() -> None:
-    """`python -m harness.bench.checks CONFIG_JSON DEVICE PAIRS FAMILIES`: figures as JSON on standard output."""
-    config, device, pairs, families = sys.argv[1:]
-    figures = measure(EngineConfig.model_validate_json(config), Device(device), int(pairs), families)
+    """`python -m harness.bench.checks CONFIG_JSON DEVICE PAIRS FAMILIES EACH`: figures as JSON on standard output."""
+    config, device, pairs, families, each = sys.argv[1:]
+    figures = measure(EngineConfig.model_validate_json(config), Device(device), int(pairs), families, each == "each")
     json.dump(figures.model_dump(), sys.stdout)
 
 

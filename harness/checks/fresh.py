@@ -16,10 +16,10 @@ def _pair(device: torch.device) -> tuple[Target, Draft]:
 
 
 def fresh(sequences: list[list[int]], device: torch.device = CPU) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Keys and values of a draft prefill of each sequence, (tokens - 1, heads, head size) float32, on the CPU.
+    """Keys and values of a draft prefill of each sequence, (tokens - 1, heads, head size) float32, on `device`.
 
-    Computed on `device`. Entry p is of token p + 1 and the target's hidden state at p. One forward for all: attention
-    is causal, so that what pads a shorter sequence isn't seen by it.
+    Entry p is of token p + 1 and the target's hidden state at p. One forward for all: attention is causal, so that
+    what pads a shorter sequence isn't seen by it.
     """
     target, draft = _pair(device)
     longest = max(map(len, sequences))
@@ -28,7 +28,7 @@ def fresh(sequences: list[list[int]], device: torch.device = CPU) -> list[tuple[
         features = target(ids[:, :-1]).features
         embedded = target.model.embed_tokens(ids[:, 1:])
         cache = draft(embedded, draft.fc(features), torch.arange(longest - 1, device=device)).cache
-    keys, values = (part.cpu() for part in cache)
+    keys, values = cache
     return [
         (keys[row, :, : len(tokens) - 1].transpose(0, 1), values[row, :, : len(tokens) - 1].transpose(0, 1))
         for row, tokens in enumerate(sequences)

@@ -26,13 +26,16 @@ def command(
     threshold: Annotated[int, typer.Option(min=1, help="Of the toggle.")] = 5,
     checks: options.ChecksOption = "all",
     pairs: Annotated[int, typer.Option(min=1, help="Paired runs of the main job, with checks and without.")] = 15,
+    each: Annotated[
+        bool, typer.Option("--each", help="Also with each family alone, and with none: looking on.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> int:
     """A run of the toggled main job with checks, against one without, in pairs."""
     selected(checks)
     config = configuration(worker=worker, graphs=captured(graphs), dtype=dtype, toggle=Toggle(threshold=threshold))
     resolved = device.resolve()
-    arguments = (config.model_dump_json(), resolved.value, str(pairs), checks)
+    arguments = (config.model_dump_json(), resolved.value, str(pairs), checks, "each" if each else "")
     written = in_a_new_process("harness.bench.checks", resolved, *arguments)
     if as_json:
         sys.stdout.write(written + "\n")
@@ -47,6 +50,7 @@ def _rows(figures: Figures, limit: float) -> list[Row]:
     skipped = ", ".join(f"{name} {count}" for name, count in figures.skipped.items()) or "none"
     return [
         ("step without checks", f"{statistics.median(figures.bare_step_ms):.2f} ms", "", None),
+        *((f"{name} alone", spread(ratios, "pairs"), "", None) for name, ratios in figures.each.items()),
         ("with checks / without", spread(figures.ratios, "pairs"), f"<= {limit}", ratio <= limit),
         ("skipped in a run", skipped, "", None),
     ]

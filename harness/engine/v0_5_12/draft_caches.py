@@ -17,7 +17,7 @@ def draft_cache(
     `without_draft` are slots in which SGLang itself leaves no right entry.
     """
     pool = model_runners(scheduler)[1].token_to_kv_pool
-    ends = [place for place, slot in enumerate(slots.tolist()) if slot in without_draft]
+    ends = [place for place, slot in enumerate(slots.tolist()) if slot in without_draft] if without_draft else []
     return DraftCache(number, tokens, pool.k_buffer[0][slots], pool.v_buffer[0][slots], tuple(ends))
 
 

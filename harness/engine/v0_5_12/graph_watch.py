@@ -48,8 +48,11 @@ class GraphWatch:
         def watched(forward_batch: Any, *args: Any, **kwargs: Any) -> None:
             seen = self._replay(model, runner, forward_batch, runner.capture_forward_mode.name)
             padded = self._poison(runner, seen)
-            saw(seen)  # what doesn't fit the graph may raise while it is prepared
-            prepare(forward_batch, *args, **kwargs)
+            try:
+                prepare(forward_batch, *args, **kwargs)
+            except Exception:
+                saw(seen)  # what doesn't fit the graph raises while it is prepared; a check says it better
+                raise
             seen.padded_slots, seen.padded_lengths = padded
             saw(seen)
 
@@ -64,7 +67,8 @@ class GraphWatch:
             saw(seen)
             output = replay(*args, **kwargs)
             seen.padded_slots, seen.padded_lengths = padded
-            saw(seen)
+            if seen.padded_slots is not None:
+                saw(seen)
             return output
 
         return watched

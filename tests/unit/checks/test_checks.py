@@ -315,6 +315,21 @@ def test_draft_cache() -> None:
     assert list(check.draft_caches([DraftCache(0, tokens, keys, spoilt, excepted=(4, 6))])) == []
 
 
+@pytest.mark.parametrize("spoil", [float("nan"), float("inf")])
+def test_draft_caches_of_several_requests_are_told_apart(spoil: float) -> None:
+    short, long = list(RIGHT[:9]), list(RIGHT[2:30])
+    caches = [
+        DraftCache(number, tokens, keys[:6], values[:6])
+        for number, (tokens, (keys, values)) in enumerate(zip((short, long), fresh([short, long]), strict=True))
+    ]
+    assert list(DraftState(program()).draft_caches(caches)) == []
+    caches[1].keys = caches[1].keys.clone()
+    caches[1].keys[3, 0, 0] = spoil
+    (violation,) = DraftState(program()).draft_caches(caches)
+    assert isinstance(violation, Violation)
+    assert (violation.request, violation.what) == (1, "draft KV, key entries of positions 3 of 6,")
+
+
 def test_fresh_prefills_do_not_depend_on_each_other() -> None:
     short, long = list(RIGHT[:9]), list(RIGHT[2:30])
     together = fresh([short, long])
