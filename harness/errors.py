@@ -15,3 +15,7 @@ class MalformedProgram(UsageError):
 
 class RefusedConfiguration(UsageError):
     """An engine configuration that the harness or SGLang refuses."""
+
+
+DEVICE_FAULT = "CUDA error"
+"""What an error says after which its process can't use the GPU any more: every later CUDA call raises it again."""

@@ -15,7 +15,7 @@ from harness.checks.slots import Slots
 from harness.checks.spec_info import SpecInfo
 from harness.checks.sums import Sums
 from harness.checks.tokens import Tokens
-from harness.errors import UsageError
+from harness.errors import DEVICE_FAULT, UsageError
 from harness.observation import After, Compared, DraftCache, Forward, Launch, Replay
 from harness.program import Program
 
@@ -75,7 +75,11 @@ class Checks:
             check.excuse_sglang = excuse_sglang
         self._names = [check.name for check in checks]
         self._looking = {
-            moment: [check for check in checks if getattr(type(check), moment) is not getattr(Check, moment)]
+            moment: [
+                (check.name, getattr(check, moment))
+                for check in checks
+                if getattr(type(check), moment) is not getattr(Check, moment)
+            ]
             for moment in MOMENTS
         }
         self._moments = 0
@@ -118,23 +122,29 @@ class Checks:
     def _judge(self, step: int, moment: str, seen: object) -> None:
         self._moments += 1
         violations = []
-        for check in self._looking[moment]:
-            self.looked[check.name] += 1
+        for name, look in self._looking[moment]:
+            self.looked[name] += 1
             in_part = False
-            for finding in _all(getattr(check, moment)(seen)):
+            for finding in _all(look(seen)):
                 if isinstance(finding, Skipped):
-                    self.skipped[check.name, finding.reason] += 1
+                    self.skipped[name, finding.reason] += 1
                     in_part = True
                 else:
-                    violations.append((check.name, finding))
-            self.looked_in_part[check.name] += in_part
+                    violations.append((name, finding))
+            if in_part:
+                self.looked_in_part[name] += 1
         if violations:
             raise CheckFailed(step, violations)
 
 
 def _all(findings: Findings) -> Findings:
-    """The findings; a state that a check can't even be evaluated on is none that it allows."""
+    """The findings; a state that a check can't even be evaluated on is none that it allows.
+
+    A device-side fault comes through: whoever reads the GPU first hears of it, whatever it looks for.
+    """
     try:
         yield from findings
     except Exception as error:
+        if DEVICE_FAULT in str(error):
+            raise
         yield Violation("the state", "one that can be looked at", f"{type(error).__name__}: {error}")

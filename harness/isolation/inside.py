@@ -21,7 +21,7 @@ from harness.checks import Checks
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine, import_release
-from harness.errors import UsageError
+from harness.errors import DEVICE_FAULT, UsageError
 from harness.isolation.journal import Journal, last
 from harness.isolation.messages import Boot, Booted, BootFailed, Refused, Run
 from harness.isolation.ran import Ran
@@ -32,8 +32,6 @@ JOURNAL, OUTPUT = "journal.jsonl", "output.log"
 """Files in the folder of a child."""
 STACKS = signal.SIGUSR1
 """Makes a child write the stacks of its threads to its output."""
-POISONED = "CUDA error"
-"""What an error says after which a process can't use its GPU any more."""
 FIRST_TO_BE_KILLED = "1000"
 
 
@@ -132,7 +130,7 @@ class _Server:
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            self.poisoned = POISONED in str(error)
+            self.poisoned = DEVICE_FAULT in str(error)
             return BootFailed(text, "".join(traceback.format_exception(error)))
         self._engine.journal = self._journal
         # All that exists by now stays: garbage collections needn't look at it again and again.
@@ -174,7 +172,7 @@ class _Server:
     def _recover(self, outcome: Outcome) -> str | None:
         """Reset, or where that doesn't bring the engine back, say why and boot anew at the next program."""
         assert self._engine is not None
-        if POISONED in (outcome.text or ""):
+        if DEVICE_FAULT in (outcome.text or ""):
             self.poisoned = True
             return None
         try:

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from harness.checks import FAMILIES, NAMES, CheckFailed, Checks, selected
-from harness.checks.base import Skipped, Violation
+from harness.checks.base import Findings, Skipped, Violation
 from harness.checks.draft import DraftState, acceptance_of
 from harness.checks.fresh import fresh
 from harness.checks.losslessness import Losslessness
+from harness.checks.sums import Sums
 from harness.configuration import EngineConfig, Worker
 from harness.errors import UsageError
 from harness.observation import Compared, DraftCache
@@ -345,6 +346,18 @@ def test_selection() -> None:
     assert len(set(NAMES)) == 12
     with pytest.raises(UsageError, match="no check I13: there are I1-shapes"):
         selected("I13")
+
+
+def test_a_device_side_fault_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first check that reads the GPU would be blamed for it."""
+
+    def look(*_: object) -> Findings:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+        yield
+
+    monkeypatch.setattr(Sums, "at_forward", look)
+    with pytest.raises(RuntimeError, match="device-side assert"):
+        Checks(program(), (Sums,)).at_forward(forward("DECODE"))
 
 
 def test_a_state_that_can_not_be_looked_at_is_no_pass() -> None:
