@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
@@ -14,7 +13,8 @@ from harness.bench.breakdown import Breakdown, Phase
 from harness.bench.profile import tokens_needed
 from harness.bench.tasks import Profiled, Profiling, Wanted
 from harness.commands import contests, options
-from harness.commands.options import DeviceChoice, numbers_of
+from harness.commands.asked import Asked, asking
+from harness.commands.options import numbers_of
 
 OK, ENGINE_ENDED = 0, 1
 PROFILES = TypeAdapter(list[Profiled])
@@ -22,52 +22,37 @@ KERNEL_NAME = 70
 """Characters of it that are printed."""
 
 
+@asking
 def command(
+    asked: Asked,
     batch_size: Annotated[str, options.option("Requests that run together.", metavar="N,N,...")] = "64",
-    device: options.DeviceOption = DeviceChoice.AUTO,
-    worker: options.WorkerOption = None,
-    topk: options.TopkOption = None,
-    steps: options.StepsOption = None,
-    dtype: options.DeviceDtypeOption = None,
-    attention_backend: options.BackendOption = None,
-    shape: contests.ShapeOption = None,
-    target: options.TargetOption = None,
-    draft: options.DraftOption = None,
-    accept_length: contests.AcceptOption = None,
     threshold: Annotated[
         int | None, options.option("Of the toggled engines [1 less than the largest batch: plain steps].", min=1)
     ] = None,
-    engines: contests.EnginesOption = None,
-    prompt_tokens: contests.PromptOption = 64,
     output: contests.OutputOption = Path("profile"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> int:
     """Milliseconds of a decode step by phase, on the host and on the GPU, in SGLang's own loop.
 
     Writes profile.json and, for Perfetto, a trace of each engine. Exit code 1 if an engine ended.
     """
     sizes = numbers_of(batch_size, "--batch-size", least=1)
-    resolved = device.resolve()
-    config = contests.config_of(resolved, dtype, shape, target, draft, worker, topk, steps, attention_backend)
-    contest = contests.contest(
-        config,
+    resolved = asked.device.resolve()
+    tokens = tokens_needed(asked.config(resolved))
+    contest = asked.contest(
         resolved,
         threshold=max(1, max(sizes) - 1) if threshold is None else threshold,
-        engines=engines,
-        prompt_tokens=prompt_tokens,
-        new_tokens=tokens_needed(config),
-        accept_length=accept_length,
+        new_tokens=tokens,
         running=max(sizes) + 1,  # so that a threshold of the largest batch is one to compare with
-        longest=tokens_needed(config),
+        longest=tokens,
     )
-    folder, console = contests.folder(output), contests.console(as_json)
+    folder, console = contests.folder(output), contests.console(asked.as_json)
     console.print(contest.title, soft_wrap=True)
     profiles: list[Profiled] = []
     with contests.started(contest, resolved, folder) as running:
         running.boot()
         for size, name in itertools.product(sizes, running.names):
             trace = folder.absolute() / f"trace-{name}-{size}.json.gz"
-            wanted = Profiling(batch_size=size, prompt_tokens=prompt_tokens, trace=trace)
+            wanted = Profiling(batch_size=size, prompt_tokens=asked.prompt_tokens, trace=trace)
             said = running.ask(name, Wanted(profiling=wanted))
             if said is not None and said.profiled is not None:
                 profiles.append(said.profiled.model_copy(update={"engine": name}))
@@ -75,7 +60,7 @@ def command(
     written = PROFILES.dump_json(profiles, indent=1).decode() + "\n"
     contests.write(folder / "profile.json", written)
     console.print(f"results: {folder}", soft_wrap=True)
-    if as_json:
+    if asked.as_json:
         sys.stdout.write(written)
     return ENGINE_ENDED if running.failures else OK
 

@@ -11,8 +11,9 @@ import typer
 from harness.bench.rounds import Rounds
 from harness.bench.throughput import Record, Throughput, measure
 from harness.commands import contests, options
+from harness.commands.asked import Asked, asking
 from harness.commands.measuring import Row, spread, table_of
-from harness.commands.options import DeviceChoice, numbers_of
+from harness.commands.options import numbers_of
 from harness.serving.line import Line
 
 OK, NOT_OK = 0, 1
@@ -20,7 +21,9 @@ BETTER_LIMIT, WARM_LIMIT = 0.97, 0.90
 CONCURRENCIES = "1,2,4,8,16,32,64,128,250"
 
 
+@asking
 def command(
+    asked: Asked,
     concurrency: Annotated[
         str, typer.Option(metavar="N,N,...", help="Requests in flight: one enters when another ends.")
     ] = CONCURRENCIES,
@@ -28,26 +31,13 @@ def command(
         int | None,
         options.option("In all, at each concurrency [2 to 4 times the concurrency].", min=1),
     ] = None,
-    device: options.DeviceOption = DeviceChoice.AUTO,
-    worker: options.WorkerOption = None,
-    topk: options.TopkOption = None,
-    steps: options.StepsOption = None,
-    dtype: options.DeviceDtypeOption = None,
-    attention_backend: options.BackendOption = None,
-    shape: contests.ShapeOption = None,
-    target: options.TargetOption = None,
-    draft: options.DraftOption = None,
-    accept_length: contests.AcceptOption = None,
     threshold: contests.ThresholdOption = None,
-    engines: contests.EnginesOption = None,
-    prompt_tokens: contests.PromptOption = 64,
-    new_tokens: contests.NewTokensOption = 128,
+    new_tokens: Annotated[int, typer.Option(min=1, help="Tokens of each answer.")] = 128,
     rounds: contests.RoundsOption = 3,
     minutes: contests.MinutesOption = None,
     server: Annotated[bool, typer.Option("--server", help="Ask live servers over HTTP, not in-process.")] = False,
     output: contests.OutputOption = Path("throughput"),
     png: Annotated[bool, typer.Option("--png", help="Draw the plot as PNG, instead of SVG.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> int:
     """Tokens per second of plain, always-spec and toggled engines at each concurrency, in turn.
 
@@ -55,22 +45,13 @@ def command(
     not or if an engine ended, 2 for wrong usage; 130 if interrupted, with what was measured written.
     """
     until_s = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
-    resolved = device.resolve()
+    resolved = asked.device.resolve()
     counts = numbers_of(concurrency, "--concurrency", least=1)
-    contest = contests.contest(
-        contests.config_of(resolved, dtype, shape, target, draft, worker, topk, steps, attention_backend),
-        resolved,
-        threshold=threshold,
-        engines=engines,
-        prompt_tokens=prompt_tokens,
-        new_tokens=new_tokens,
-        accept_length=accept_length,
-        running=max(counts),
-        longest=new_tokens,
-        server=server,
+    contest = asked.contest(
+        resolved, threshold=threshold, new_tokens=new_tokens, running=max(counts), longest=new_tokens, server=server
     )
     results, folder = Throughput(contest=contest), contests.folder(output)
-    console = contests.console(as_json)
+    console = contests.console(asked.as_json)
 
     def told(name: str, line: Line) -> None:
         console.print(f"{name:16} {line}", soft_wrap=True)
@@ -86,7 +67,7 @@ def command(
             _draw(results, folder, "png" if png else "svg")
             console.print(table_of("bench throughput", rows(results)))
             console.print(f"results: {folder}", soft_wrap=True)
-    if as_json:
+    if asked.as_json:
         sys.stdout.write(results.model_dump_json() + "\n")
     return OK if results.all_right else NOT_OK
 

@@ -14,61 +14,42 @@ from harness.bench.rounds import Rounds
 from harness.bench.switches import long_tokens
 from harness.bench.workload import Crossing, Workload, measure
 from harness.commands import contests, options
+from harness.commands.asked import Asked, asking
 from harness.commands.measuring import Row, spread, table_of
-from harness.commands.options import DeviceChoice
 from harness.errors import UsageError
 
 OK, NOT_OK = 0, 1
 
 
+@asking
 def command(
+    asked: Asked,
     pattern: Annotated[list[str] | None, options.option(f"{', '.join(PATTERNS)}; repeat it for several [all].")] = None,
     low: Annotated[int, typer.Option(min=1, help="Fewest requests in flight.")] = 2,
     high: Annotated[int, typer.Option(min=2, help="Most requests in flight.")] = 128,
     requests: Annotated[int, typer.Option(min=2, help="In each pattern.")] = 512,
-    device: options.DeviceOption = DeviceChoice.AUTO,
-    worker: options.WorkerOption = None,
-    topk: options.TopkOption = None,
-    steps: options.StepsOption = None,
-    dtype: options.DeviceDtypeOption = None,
-    attention_backend: options.BackendOption = None,
-    shape: contests.ShapeOption = None,
-    target: options.TargetOption = None,
-    draft: options.DraftOption = None,
-    accept_length: contests.AcceptOption = None,
     threshold: contests.ThresholdOption = None,
-    engines: contests.EnginesOption = None,
-    prompt_tokens: contests.PromptOption = 64,
     new_tokens: Annotated[int, typer.Option(min=2, help="Tokens of an answer, on average.")] = 128,
     rounds: contests.RoundsOption = 3,
     minutes: contests.MinutesOption = None,
     output: contests.OutputOption = Path("workload"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> int:
     """Total time and latencies while concurrency follows a pattern, and the milliseconds that a switch costs.
 
     Writes workload.json as it goes. Exit codes as of bench throughput.
     """
     until_s = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
-    resolved = device.resolve()
+    resolved = asked.device.resolve()
     patterns = _patterns(pattern)
     if low > high:
         raise UsageError(f"--low {low} is more than --high {high}")
-    contest = contests.contest(
-        contests.config_of(resolved, dtype, shape, target, draft, worker, topk, steps, attention_backend),
-        resolved,
-        threshold=threshold,
-        engines=engines,
-        prompt_tokens=prompt_tokens,
-        new_tokens=new_tokens,
-        accept_length=accept_length,
-        running=high,
-        longest=longest(new_tokens),
+    contest = asked.contest(
+        resolved, threshold=threshold, new_tokens=new_tokens, running=high, longest=longest(new_tokens)
     )
     switching = (contest.threshold + 1, long_tokens(contest.config))
     contest = contest.with_room_for((high, longest(new_tokens)), switching)
     results, folder = Workload(contest=contest, low=low, high=high), contests.folder(output)
-    console = contests.console(as_json)
+    console = contests.console(asked.as_json)
 
     def told(run: Crossing) -> None:
         console.print(line(run), soft_wrap=True)
@@ -83,7 +64,7 @@ def command(
             _write(results, folder)
             console.print(table_of("bench workload", rows(results)))
             console.print(f"results: {folder}", soft_wrap=True)
-    if as_json:
+    if asked.as_json:
         sys.stdout.write(results.model_dump_json() + "\n")
     return OK if results.all_right else NOT_OK
 
