@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 
 from pydantic import BaseModel
 
-from harness.bench.toggle import Timed
+from harness.bench.decode_steps import decode_steps
 from harness.configuration import EngineConfig, Worker
 from harness.engine.device import Device
 from harness.engine.engine import Engine
@@ -16,7 +16,7 @@ from harness.engine.engine import Engine
 SHORT, LONG = 16, 64
 """Tokens of each request in the two runs whose difference is decode steps alone."""
 REPEATS = 3
-"""Of each run; the fastest counts, since whatever else the machine does only adds."""
+"""Of each run."""
 PLAIN, PATCHED, ALWAYS = "plain", "patched", "always-spec"
 
 
@@ -65,11 +65,9 @@ def _measure_one(config: EngineConfig, device: Device, rounds: Rounds) -> None:
         gc.collect()
         gc.freeze()
         for place, size in enumerate(config.graphs):
-            runs = [Timed(engine, size, tokens) for tokens in (SHORT, LONG)]
-            short, long = (min(run.times(REPEATS)) for run in runs)
-            steps = runs[1].iterations - runs[0].iterations
-            rounds.step_ms[place].append((long - short) / steps * 1e3)
-            rounds.tokens_per_s[place].append(size * (LONG - SHORT) / (long - short))
+            seconds, steps = decode_steps(engine, size, (SHORT, LONG), REPEATS)
+            rounds.step_ms[place].append(seconds / steps * 1e3)
+            rounds.tokens_per_s[place].append(size * (LONG - SHORT) / seconds)
         gc.unfreeze()
 
 

@@ -4,22 +4,18 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Iterator
-from functools import partial
 
 from pydantic import BaseModel
 
-from harness.bench import own_loop
-from harness.bench.timing import timed
+from harness.bench.decode_steps import decode_steps
 from harness.configuration import EngineConfig, Worker
 from harness.engine.device import Device
 from harness.engine.engine import Engine
-from harness.program import Drain, Program, Submit
 
 SHORT, LONG = 32, 160
 """Tokens of each request in the two runs whose difference is decode steps alone."""
 REPEATS = 9
-"""Of each run; the fastest counts, since whatever else the machine does only adds."""
+"""Of each run."""
 ENGINES = ("plain", "toggled", "always-spec")
 
 
@@ -70,29 +66,8 @@ def _sample(config: EngineConfig, device: Device, batch_size: int) -> Sample:
         booted = time.perf_counter() - started
         gc.collect()
         gc.freeze()
-        runs = [Timed(engine, batch_size, tokens) for tokens in (SHORT, LONG)]
-        short, long = (min(run.times(REPEATS)) for run in runs)
-        return Sample(boot_s=booted, step_ms=(long - short) / (runs[1].iterations - runs[0].iterations) * 1e3)
-
-
-class Timed:
-    """`batch_size` requests of the same length, together from the first step to the last, in SGLang's own loop."""
-
-    def __init__(self, engine: Engine, batch_size: int, tokens: int) -> None:
-        self._engine = engine
-        submit = Submit(count=batch_size, max_new_tokens=tokens)
-        self._program = Program(config=engine.config, operations=(submit, Drain()))
-        self.iterations = len(engine.run(self._program).steps)
-        """Of the loop."""
-
-    def times(self, repeats: int) -> Iterator[float]:
-        """Seconds of each repetition, after one that isn't counted."""
-        for repeat in range(repeats + 1):
-            self._engine.reset()
-            received = own_loop.script(self._program, self.iterations, self._engine.messages)
-            seconds = timed(partial(self._engine.run_bare, received))
-            if repeat:
-                yield seconds
+        seconds, steps = decode_steps(engine, batch_size, (SHORT, LONG), REPEATS)
+        return Sample(boot_s=booted, step_ms=seconds / steps * 1e3)
 
 
 def main() -> None:
