@@ -18,4 +18,5 @@ class RefusedConfiguration(UsageError):
 
 
 DEVICE_FAULT = "CUDA error"
-"""What an error says after which its process can't use the GPU any more: every later CUDA call raises it again."""
+"""What an error says that is taken for a device-side fault: its process can't use the GPU any more, since every later
+CUDA call raises it again. Some others say it, too, after which it could; that costs a process."""

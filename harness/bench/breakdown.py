@@ -19,6 +19,8 @@ ELSEWHERE = "elsewhere"
 SPANS, LAUNCHES = {"user_annotation"}, {"cuda_runtime", "cuda_driver"}
 ON_GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
 WAITS = ("cudaEventSynchronize", "cudaStreamSynchronize", "cudaDeviceSynchronize")
+TO_PAGEABLE = "Memcpy DtoH (Device -> Pageable)"
+"""A copy whose launch waits for it as well (CUDA Runtime API, API synchronization behavior)."""
 TOP = 8
 """Kernels that are listed."""
 
@@ -67,12 +69,14 @@ def breakdown(events: Iterable[Event], names: Sequence[str], steps: int) -> Brea
     phases = {name: Phase() for name in (*names, ELSEWHERE)}
     for name, microseconds in inside.own_times():
         phases[name].host_ms += microseconds / 1e3 / steps
+    ran = [event for event in complete if event.get("cat") in ON_GPU]
+    awaited = {event["args"].get("correlation") for event in ran if event["name"] == TO_PAGEABLE}
     launched_in = {}
     for call in inside.within(event for event in complete if event.get("cat") in LAUNCHES):
-        name = launched_in[call["args"].get("correlation")] = inside.phase_at(call["ts"])
-        if call["name"] in WAITS:
+        correlation = call["args"].get("correlation")
+        name = launched_in[correlation] = inside.phase_at(call["ts"])
+        if call["name"] in WAITS or correlation in awaited:
             phases[name].waiting_ms += call["dur"] / 1e3 / steps
-    ran = [event for event in complete if event.get("cat") in ON_GPU]
     ran = [event for event in ran if event["args"].get("correlation") in launched_in]
     for event in ran:
         phase = phases[launched_in[event["args"]["correlation"]]]

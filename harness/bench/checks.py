@@ -2,7 +2,6 @@
 
 import json
 import sys
-from functools import partial
 
 from pydantic import BaseModel
 
@@ -16,7 +15,7 @@ from harness.program import Program
 
 Families = tuple[type[Check], ...]
 
-LOOKING = "looking on"
+LOOKING = "shown to no check"
 """What it costs to show the moments of a run to no check."""
 
 
@@ -41,21 +40,19 @@ def measure(config: EngineConfig, device: Device, pairs: int, families: str, eac
     figures = Figures(ratios=[], bare_step_ms=[], each={name: [] for name in alone}, skipped={}, evaluated={})
     with Engine(config, device) as engine:
 
-        def checked(families: Families) -> Checks:
-            checks = Checks(program, families)
-            engine.run(program, checks=checks)
-            return checks
+        def checked(checks: Checks) -> float:
+            return timed(lambda: engine.run(program, checks=checks))
 
         for pair in range(pairs + 1):
-            seconds = {name: timed(partial(checked, one)) for name, one in alone.items()}
-            with_all = timed(partial(checked, chosen))
+            seconds = {name: checked(Checks(program, one)) for name, one in alone.items()}
+            checks = Checks(program, chosen)
+            with_all = checked(checks)
             bare = timed(lambda: engine.run(program))
             if pair:  # the first warms both up
                 figures.ratios.append(with_all / bare)
                 figures.bare_step_ms.append(bare / len(engine.trace.steps) * 1e3)
                 for name in alone:
                     figures.each[name].append(seconds[name] / bare)
-        checks = checked(chosen)
     for (name, _), count in checks.skipped.items():
         figures.skipped[name] = figures.skipped.get(name, 0) + count
     figures.evaluated = dict(checks.evaluated)

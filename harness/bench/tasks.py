@@ -78,7 +78,9 @@ class Profiled(BaseModel):
     """Its name; whoever asked knows it."""
     batch_size: int
     step_ms: float
-    """Of the timed steps, on average; the profiler was off."""
+    """Of the timed steps, on average; nothing was recorded meanwhile."""
+    kv_tokens: tuple[float, float]
+    """Of a request, on average, when the traced steps began and when they ended."""
     breakdown: Breakdown
 
 

@@ -121,20 +121,29 @@ class Checks:
 
     def _judge(self, step: int, moment: str, seen: object) -> None:
         self._moments += 1
-        violations = []
-        for name, look in self._looking[moment]:
-            self.looked[name] += 1
-            in_part = False
-            for finding in _all(look(seen)):
-                if isinstance(finding, Skipped):
-                    self.skipped[name, finding.reason] += 1
-                    in_part = True
-                else:
-                    violations.append((name, finding))
-            if in_part:
-                self.looked_in_part[name] += 1
+        violations: list[tuple[str, Violation]] = []
+        try:
+            for name, look in self._looking[moment]:
+                self._look(name, look(seen), violations)
+        except Exception as fault:  # of the device: what was found before is the better answer
+            if violations:
+                raise CheckFailed(step, violations) from fault
+            raise
         if violations:
             raise CheckFailed(step, violations)
+
+    def _look(self, name: str, findings: Findings, violations: list[tuple[str, Violation]]) -> None:
+        """Let one check look, count what it leaves out, and add what it finds."""
+        self.looked[name] += 1
+        in_part = False
+        for finding in _all(findings):
+            if isinstance(finding, Skipped):
+                self.skipped[name, finding.reason] += 1
+                in_part = True
+            else:
+                violations.append((name, finding))
+        if in_part:
+            self.looked_in_part[name] += 1
 
 
 def _all(findings: Findings) -> Findings:

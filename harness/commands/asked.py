@@ -65,11 +65,13 @@ class Asked:
         new_tokens: int,
         running: int,
         longest: int,
+        crossing: bool = True,
         server: bool = False,
     ) -> Contest:
         """The contest that is asked for; raises UsageError for what can't be measured.
 
-        At most `running` requests will run at once, and the longest answer has `longest` tokens.
+        At most `running` requests will run at once, `crossing` the threshold, and the longest answer has `longest`
+        tokens.
         """
         config = self.config(device)
         if not config.speculative:
@@ -82,7 +84,7 @@ class Asked:
             raise UsageError(f"--accept-length {accepted:g}: {config.steps} steps accept {most} at most")
         names = _names(self.engines, config.worker)
         threshold = DEFAULT_THRESHOLDS[config.worker] if threshold is None else threshold
-        if threshold >= running and set(names) & set(STRATEGIES):
+        if crossing and threshold >= running and set(names) & set(STRATEGIES):
             raise UsageError(f"--threshold {threshold}: at most {running} requests run at once, nothing would switch")
         made = Contest(
             config=config,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from harness.bench.checks import Figures
+from harness.bench.checks import LOOKING, Figures
 from harness.checks import selected
 from harness.commands import options
 from harness.commands.measuring import Row, in_a_new_process, spread, table_of
@@ -50,7 +50,11 @@ def _rows(figures: Figures, limit: float) -> list[Row]:
     skipped = ", ".join(f"{name} {count}" for name, count in figures.skipped.items()) or "none"
     return [
         ("step without checks", f"{statistics.median(figures.bare_step_ms):.2f} ms", "", None),
-        *((f"{name} alone", spread(ratios, "pairs"), "", None) for name, ratios in figures.each.items()),
+        *((_alone(name), spread(ratios, "pairs"), "", None) for name, ratios in figures.each.items()),
         ("with checks / without", spread(figures.ratios, "pairs"), f"<= {limit}", ratio <= limit),
         ("skipped in a run", skipped, "", None),
     ]
+
+
+def _alone(name: str) -> str:
+    return name if name == LOOKING else f"{name} alone"

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
@@ -25,15 +26,15 @@ KERNEL_NAME = 70
 @asking
 def command(
     asked: Asked,
-    batch_size: Annotated[str, options.option("Requests that run together.", metavar="N,N,...")] = "64",
+    batch_size: Annotated[str, typer.Option(metavar="N,N,...", help="Requests that run together.")] = "64",
     threshold: Annotated[
-        int | None, options.option("Of the toggled engines [1 less than the largest batch: plain steps].", min=1)
+        int | None, options.option("Of the toggled engines [1 less than the largest batch, at least 1].", min=1)
     ] = None,
     output: contests.OutputOption = Path("profile"),
 ) -> int:
     """Milliseconds of a decode step by phase, on the host and on the GPU, in SGLang's own loop.
 
-    Writes profile.json and, for Perfetto, a trace of each engine. Exit code 1 if an engine ended.
+    Writes profile.json as it goes and, for Perfetto, a trace of each engine. Exit code 1 if an engine ended.
     """
     sizes = numbers_of(batch_size, "--batch-size", least=1)
     resolved = asked.device.resolve()
@@ -42,8 +43,9 @@ def command(
         resolved,
         threshold=max(1, max(sizes) - 1) if threshold is None else threshold,
         new_tokens=tokens,
-        running=max(sizes) + 1,  # so that a threshold of the largest batch is one to compare with
+        running=max(sizes),
         longest=tokens,
+        crossing=False,
     )
     folder, console = contests.folder(output), contests.console(asked.as_json)
     console.print(contest.title, soft_wrap=True)
@@ -56,12 +58,11 @@ def command(
             said = running.ask(name, Wanted(profiling=wanted))
             if said is not None and said.profiled is not None:
                 profiles.append(said.profiled.model_copy(update={"engine": name}))
+                contests.write(folder / "profile.json", PROFILES.dump_json(profiles, indent=1) + b"\n")
                 show(console, profiles[-1])
-    written = PROFILES.dump_json(profiles, indent=1).decode() + "\n"
-    contests.write(folder / "profile.json", written)
     console.print(f"results: {folder}", soft_wrap=True)
     if asked.as_json:
-        sys.stdout.write(written)
+        sys.stdout.write(PROFILES.dump_json(profiles).decode() + "\n")
     return ENGINE_ENDED if running.failures else OK
 
 
@@ -70,7 +71,8 @@ def show(console: Console, profiled: Profiled) -> None:
     found = profiled.breakdown
     console.print(
         f"\n{profiled.engine}, batch of {profiled.batch_size}: step {profiled.step_ms:.3f} ms; "
-        f"traced {found.step_ms:.3f} ms, the GPU busy {found.busy_ms:.3f} ms",
+        f"traced {found.step_ms:.3f} ms, the GPU busy {found.busy_ms:.3f} ms, "
+        f"at {profiled.kv_tokens[0]:.0f} to {profiled.kv_tokens[1]:.0f} tokens a request",
         soft_wrap=True,
     )
     console.print(phases_of(found))

@@ -171,6 +171,12 @@ class Engine:
         """
         self._session.run_own_loop(received, ended)
 
+    @property
+    def decoding(self) -> list[int]:
+        """Tokens of each request that decodes, prompt and output; under overlap scheduling those processed by now."""
+        lengths: list[int] = self._session.decoding
+        return lengths
+
     def phases(self) -> AbstractContextManager[tuple[str, ...]]:
         """While it is entered torch's profiler records the phases of each step, whose names it returns."""
         recorded: AbstractContextManager[tuple[str, ...]] = self._session.phases()

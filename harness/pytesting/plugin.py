@@ -148,12 +148,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """End a worker whose GPU a test has made unusable, so that another takes its place; alone, end the run."""
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """End a worker whose GPU a test has made unusable, so that another takes its place; alone, end the run.
+
+    Looked at after whatever raised, expected or not.
+    """
     report = yield
-    if report.failed and (fault := poisoned.fault()):
+    if call.excinfo is not None and (fault := poisoned.fault()):
         if _told(item.config) is not None:
-            poisoned.write(_fault_file(item.config, _worker_of(item.config)), fault, report)
+            poisoned.leave(_fault_file(item.config, _worker_of(item.config)), fault, report)
             os._exit(1)
         item.session.shouldstop = f"the GPU can't be used any more ({fault}): -n auto goes on in a new process"
     return report
@@ -165,9 +170,10 @@ def pytest_handlecrashitem(report: pytest.TestReport) -> None:
     from harness.isolation import journal  # imports pydantic, which most controllers never need
 
     node: Any = report.node  # pytest-xdist's
-    fault, failure = poisoned.read(_fault_file(node.config, node.gateway.id))
-    if fault:
-        report.longrepr = f"{failure}\n{report.longrepr}\nit ended itself, its GPU being unusable: {fault}"
+    left = poisoned.left(_fault_file(node.config, node.gateway.id))
+    if left is not None:
+        report.longrepr = f"{left.failure}\n{report.longrepr}\nit ended itself, its GPU being unusable: {left.fault}"
+        report.sections += left.sections
     entry = journal.last(journal_of(node.config, node.gateway.id))
     if entry is None:
         report.longrepr = f"{report.longrepr}\nits journal is empty: the test was running no program"

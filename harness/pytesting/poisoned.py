@@ -1,9 +1,22 @@
 """A process whose GPU can't be used any more: after a device-side fault every CUDA call raises that fault again."""
 
+import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+
+class Left(NamedTuple):
+    """What a worker leaves to the controller before it ends itself."""
+
+    fault: str
+    """In one line."""
+    failure: str
+    """Of the test, as it would have been reported."""
+    sections: list[tuple[str, str]]
+    """Captured output, a title each: a kernel's failed assertion is written there."""
 
 
 def fault() -> str:
@@ -21,12 +34,14 @@ def fault() -> str:
     return ""
 
 
-def write(file: Path, fault: str, report: pytest.TestReport) -> None:
-    """Leave the report to the controller: this process is about to end."""
-    file.write_text(f"{fault}\n{report.longreprtext}")
+def leave(file: Path, fault: str, report: pytest.TestReport) -> None:
+    """Write it down: this process is about to end."""
+    file.write_text(json.dumps(Left(fault, report.longreprtext, report.sections)))
 
 
-def read(file: Path) -> tuple[str, str]:
-    """The fault and the report that a worker left; both empty where it left none."""
-    fault, _, report = file.read_text().partition("\n") if file.exists() else ("", "", "")
-    return fault, report
+def left(file: Path) -> Left | None:
+    """What a worker left there; None where it ended otherwise."""
+    if not file.exists():
+        return None
+    fault, failure, sections = json.loads(file.read_text())
+    return Left(fault, failure, [(title, text) for title, text in sections])

@@ -53,22 +53,50 @@ def test_after():
     pass
 """
 
+PLUGIN_ALONE = 'pytest_plugins = ["harness.pytesting.plugin"]'
+
 POISONING = """
 import sys
 from types import SimpleNamespace
+
+import pytest
 
 
 def synchronize():
     raise RuntimeError("CUDA error: device-side assert triggered\\nCompile with TORCH_USE_CUDA_DSA")
 
 
-def test_poisons_its_gpu(monkeypatch):
+@pytest.fixture
+def poisoned():
     cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=synchronize)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    sys.modules["torch"] = SimpleNamespace(cuda=cuda)  # for good, as it would be
+    print("Assertion `index out of bounds` failed.", file=sys.stderr)
+
+
+def test_poisons_its_gpu(poisoned):
     assert "what was expected" == "what was seen"
 
 
 def test_after():
+    assert "torch" not in sys.modules
+
+
+@pytest.mark.xfail
+def test_poisons_its_gpu_as_expected(poisoned):
+    assert "what was expected" == "what was seen"
+
+
+@pytest.fixture
+def poisoning(poisoned):
+    yield
+    raise RuntimeError("in teardown")
+
+
+def test_poisons_its_gpu_in_teardown(poisoning):
+    pass
+
+
+def test_at_the_end():
     assert "torch" not in sys.modules
 """
 
@@ -112,20 +140,27 @@ def test_workers_that_die_are_replaced(pytester: pytest.Pytester, run: Run) -> N
 
 def test_a_worker_with_a_poisoned_gpu_is_replaced(pytester: pytest.Pytester, run: Run) -> None:
     """Its process lives, but every test after it would fail with the same fault."""
+    pytester.makeconftest(PLUGIN_ALONE)
     pytester.makepyfile(test_gpu=POISONING)
     result = run("-n", "1", "--dist", "loadgroup", gpus=({"uuid": "GPU-aa01"},))
-    result.assert_outcomes(passed=1, failed=1)
+    result.assert_outcomes(failed=3, passed=3)  # among them the test whose teardown failed
+    dead = re.findall(r"worker 'gw\d' crashed while running 'test_gpu.py::(\w+)'", result.stdout.str())
+    poisoners = {"test_poisons_its_gpu", "test_poisons_its_gpu_as_expected", "test_poisons_its_gpu_in_teardown"}
+    assert set(dead) == poisoners
     result.stdout.fnmatch_lines(
         [
             "*AssertionError: assert 'what was expected' == 'what was seen'",
             "worker 'gw0' crashed while running 'test_gpu.py::test_poisons_its_gpu'",
             "it ended itself, its GPU being unusable: CUDA error: device-side assert triggered",
+            "*Captured stderr setup*",
+            "Assertion `index out of bounds` failed.",
         ]
     )
 
 
 def test_a_poisoned_gpu_ends_a_run_without_workers(pytester: pytest.Pytester, run: Run) -> None:
     """Nothing can take the process's place."""
+    pytester.makeconftest(PLUGIN_ALONE)
     pytester.makepyfile(test_gpu=POISONING)
     result = run(gpus=({"uuid": "GPU-aa01"},))
     result.assert_outcomes(failed=1)

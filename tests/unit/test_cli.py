@@ -79,7 +79,6 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ("bench threshold /no/curves.json", "/no/curves.json: No such file or directory"),
         ("bench threshold pyproject.toml", "pyproject.toml: not the JSON of bench throughput: Invalid JSON"),
         ("bench profile --batch-size 0", "--batch-size '0' isn't a list of numbers from 1 on"),
-        ("bench profile --batch-size 4 --threshold 5", "--threshold 5: at most 5 requests run at once"),
         ("bench workload --pattern spiral", "no pattern spiral: there are ramp, bursts, day"),
         ("bench workload --low 9 --high 8", "--low 9 is more than --high 8"),
         ("bench workload --high 16", "--threshold 16: at most 16 requests run at once"),

@@ -17,8 +17,8 @@ def phases(scheduler: Any) -> Iterator[tuple[str, ...]]:
     calls = list(_calls(scheduler))
     with ExitStack() as undoing:
         for name, owner, method in calls:
+            undoing.callback(_restore, owner, method, vars(owner).get(method))
             setattr(owner, method, _recorded(name, getattr(owner, method)))
-            undoing.callback(vars(owner).pop, method)
         yield tuple(dict.fromkeys(name for name, *_ in calls))
 
 
@@ -39,6 +39,14 @@ def _calls(scheduler: Any) -> Iterator[tuple[str, Any, str]]:
         yield "draft's part of the toggle", toggled.draft, "catch_up"
         yield "draft's part of the toggle", toggled.draft, "follow"
     yield "process results", scheduler, "process_batch_result"
+
+
+def _restore(owner: Any, method: str, own: Callable[..., Any] | None) -> None:
+    """Give the object back its own method of that name, such as a patch may have set, or its class's."""
+    if own is None:
+        delattr(owner, method)
+    else:
+        setattr(owner, method, own)
 
 
 def _recorded(name: str, call: Callable[..., Any]) -> Callable[..., Any]:

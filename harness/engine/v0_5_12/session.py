@@ -84,6 +84,12 @@ class Session:
         toggled = toggle(self.scheduler)
         return None if toggled is None else toggled.switch.speculating
 
+    @property
+    def decoding(self) -> list[int]:
+        """Tokens of each request in the running batch."""
+        running = self.scheduler.running_batch.reqs
+        return [len(request.origin_input_ids) + len(request.output_ids) for request in running]
+
     def run_own_loop(self, received: Iterable[list[Any]], ended: Ended | None = None) -> None:
         """Run `Scheduler.run_event_loop` itself over these messages, a list an iteration; then a reset is due.
 

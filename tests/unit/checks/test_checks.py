@@ -11,6 +11,7 @@ from harness.checks.base import Findings, Skipped, Violation
 from harness.checks.draft import DraftState, acceptance_of
 from harness.checks.fresh import fresh
 from harness.checks.losslessness import Losslessness
+from harness.checks.shapes import Shapes
 from harness.checks.sums import Sums
 from harness.configuration import EngineConfig, Worker
 from harness.errors import UsageError
@@ -358,6 +359,11 @@ def test_a_device_side_fault_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Sums, "at_forward", look)
     with pytest.raises(RuntimeError, match="device-side assert"):
         Checks(program(), (Sums,)).at_forward(forward("DECODE"))
+    too_long = forward("DECODE", counts={"input_ids": 18, "out_cache_loc": 2, "positions": 2})
+    with pytest.raises(CheckFailed) as failed:
+        Checks(program(), (Shapes, Sums)).at_forward(too_long)
+    assert failed.value.check == "I1-shapes"
+    assert "device-side assert" in str(failed.value.__cause__)
 
 
 def test_a_state_that_can_not_be_looked_at_is_no_pass() -> None:
