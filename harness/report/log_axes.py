@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator, ScalarFormatter
+from matplotlib.ticker import LogFormatter, NullLocator, ScalarFormatter
 
 
 def by_requests(axes: Axes, sizes: Sequence[int], x: str, y: str) -> None:
@@ -13,3 +13,4 @@ def by_requests(axes: Axes, sizes: Sequence[int], x: str, y: str) -> None:
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))

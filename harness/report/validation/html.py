@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.checks import NAMES
 from harness.report.reproducer import TIMELINE
 from harness.report.script import templates
 from harness.report.validation import plots
@@ -28,6 +29,7 @@ def text(report: Report, folder: Path) -> str:
             report=report,
             failures=[(stage, _timeline(stage, folder)) for stage in report.stages if stage.failure],
             pictures=[Markup(_inline(picture)) for stage in curves for picture in plots.pictures(stage.curves)],
+            checks=NAMES,
             alphabet=[(label, report.coverage.labels.get(label, 0), MEANINGS[label]) for label in ALPHABET],
         )
     )

@@ -10,7 +10,7 @@ from harness.report.log_axes import by_requests
 from harness.report.timeline import STYLE
 from harness.validation.stage import Curve
 
-SIZE = (7.0, 3.6)
+SIZE = (7.0, 4.0)
 """Inches."""
 COLOURS = {"plain": "#E69F00", "always-spec": "#0072B2", "patched": "#009E73"}
 DASHES = {"v1": "-", "v2": "--"}
@@ -34,7 +34,7 @@ def _picture(curves: Sequence[Curve], field: str, title: str, unit: str) -> str:
             )
         axes.set_title(title)
         by_requests(axes, curves[0].batch_sizes, "requests in the batch", unit)
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.17))
         figure.tight_layout()
         written = StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None})
