@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Where a decode step's time goes in SGLang's own toggle, while it is off: sglang 0.5.17, `--speculative-adaptive`.
 
-    python scripts/profile_sglang_toggle.py fixtures/shapes/llama-3.1-8b OUT [plain] [adaptive] [skip-extend]
+    PYTHONPATH=. python scripts/profile_sglang_toggle.py fixtures/shapes/llama-3.1-8b OUT [ENGINE...]
 
-Needs a GPU and that release, which this harness doesn't run on. Adaptive speculation has 3 steps below 64 requests and
-0 from 64 on; `skip-extend` is that with SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND=1. Each engine in a process of its own;
-OUT gets a trace and the breakdown of each.
+Not run yet. Needs a GPU and an environment with that release, which this harness doesn't run on: of the harness it
+takes the breakdown of a trace alone. Engines are plain, adaptive, with 3 steps below 64 requests and 0 from 64 on, and
+skip-extend, which is that with SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND=1. Each is in a process of its own; OUT gets a
+trace of each. Exit code 1 if one of them fails.
 """
 
-import asyncio
 import gzip
 import json
 import os
@@ -16,10 +16,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from harness.bench.breakdown import WINDOW, breakdown
 
-BATCH_SIZE, PROMPT_TOKENS, STEPS, ANSWER_TOKENS = 64, 64, 20, 512
+BATCH_SIZE, PROMPT_TOKENS, STEPS, ANSWER_TOKENS = 64, 64, 20, 128
 TARGET_STEPS = ("step[TARGET_VERIFY", "step[DECODE")
 """Spans of the target's forwards (`build_step_span_name`, utils/profile_utils.py)."""
 ENGINES = {"plain": {}, "adaptive": {}, "skip-extend": {"SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND": "1"}}
@@ -57,40 +58,37 @@ def arguments(name: str, shape: Path, out: Path) -> dict[str, object]:
     }
 
 
-async def batch(engine: object, profile_into: Path | None) -> float:
-    """Tokens per second of one full batch, of which some steps are traced if wanted."""
+def batch(engine: Any) -> float:
+    """Tokens per second of one full batch."""
     prompts = [[1000 + 64 * number + place for place in range(PROMPT_TOKENS)] for number in range(BATCH_SIZE)]
     sampling = {"temperature": 0, "max_new_tokens": ANSWER_TOKENS, "ignore_eos": True}
     started = time.perf_counter()
-    answers = asyncio.ensure_future(engine.async_generate(input_ids=prompts, sampling_params=sampling))
-    if profile_into is not None:
-        from sglang.srt.managers.io_struct import ProfileReq
-
-        await asyncio.sleep(1.5)  # all requests decode by then, for seconds to come
-        wanted = ProfileReq(
-            output_dir=str(profile_into),
-            num_steps=STEPS,
-            activities=["CPU", "GPU"],
-            with_stack=False,
-            record_shapes=False,
-        )
-        await engine.tokenizer_manager.start_profile(wanted)
-    await answers
+    engine.generate(input_ids=prompts, sampling_params=sampling)
     return BATCH_SIZE * ANSWER_TOKENS / (time.perf_counter() - started)
 
 
 def measure(name: str, shape: Path, out: Path) -> None:
-    """One engine: its rate, best of two, then its profile."""
+    """One engine: its rate, best of two, then the profile of its first decode steps."""
     import sglang
 
     engine = sglang.Engine(**arguments(name, shape, out))
-    run = engine.loop.run_until_complete
-    rate = max(run(batch(engine, None)) for _ in range(2))
+    rate = max(batch(engine) for _ in range(2))
     print(f"{name}: {rate:.0f} tok/s, {BATCH_SIZE / rate * 1e3:.3f} ms a step, prefill included", flush=True)
     traces = out / f"trace-{name}"
-    run(batch(engine, traces))
+    engine.start_profile(
+        output_dir=str(traces),
+        num_steps=STEPS,
+        activities=["CPU", "GPU"],
+        profile_by_stage=True,
+        with_stack=False,
+        record_shapes=False,
+    )
+    batch(engine)
     engine.shutdown()
-    report(name, next(traces.rglob("*.json.gz")))
+    of_decoding = sorted(trace for trace in traces.rglob("*.json.gz") if "decode" in trace.name.lower())
+    if not of_decoding:
+        sys.exit(f"{name}: no trace of decode steps in {traces}: {[trace.name for trace in traces.rglob('*')]}")
+    report(name, of_decoding[0])
 
 
 def report(name: str, trace: Path) -> None:
@@ -105,6 +103,8 @@ def report(name: str, trace: Path) -> None:
     window = {"ph": "X", "cat": "user_annotation", "name": WINDOW, "ts": begin, "dur": end - begin, "tid": thread}
     names = sorted({event["name"] for event in spans if event["tid"] == thread})
     steps = sum(event["name"].startswith(TARGET_STEPS) for event in spans)
+    if not steps:
+        sys.exit(f"{name}: {trace} has none of {TARGET_STEPS}, but {names}")
     found = breakdown([window, *events], names, steps)
     print(f"{name}: {steps} steps traced, {found.step_ms:.3f} ms a step, the GPU busy {found.busy_ms:.3f} ms")
     for phase, times in found.phases.items():
@@ -122,17 +122,21 @@ def report(name: str, trace: Path) -> None:
         print(f"    host {sum(calls[call]) / 1e3 / steps:7.3f} ms {len(calls[call]) / steps:6.1f} x {call}", flush=True)
 
 
-def main() -> None:
+def main() -> int:
     """Each engine in a new process, or this one's."""
     shape, out, *names = sys.argv[1:]
     Path(out).mkdir(parents=True, exist_ok=True)
     if len(names) == 2 and names[0] == "--here":
         measure(names[1], Path(shape), Path(out).absolute())
-        return
+        return 0
+    failed = 0
     for name in names or ENGINES:
         environment = os.environ | ENGINES[name]
-        subprocess.run([sys.executable, __file__, shape, out, "--here", name], env=environment, check=False)
+        failed |= (
+            subprocess.run([sys.executable, __file__, shape, out, "--here", name], env=environment).returncode != 0
+        )
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
