@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from harness.bench.contest import ALWAYS, STRATEGIES, Contest
+from harness.bench.contest import ALWAYS, STRATEGIES, WARM_UP_TOKENS, Contest
 from harness.bench.engines import Engines
 from harness.bench.patterns import in_flight, lengths
 from harness.bench.rounds import Rounds
@@ -106,7 +106,12 @@ def measure(engines: Engines, results: Workload, rounds: Rounds[str], requests: 
     def task(pattern: str, number: int) -> Task:
         return contest.task(answers_of, in_flight(pattern, requests, results.low, results.high), number)
 
-    for turn, pattern, name, answers in rounds.play(engines, task, lambda _: contest.warm_up(results.high)):
+    def warm_up(pattern: str) -> Task:
+        """The pattern itself with short answers: kernels are compiled for batches of all its sizes."""
+        shortest = (WARM_UP_TOKENS,) * requests
+        return contest.task(shortest, in_flight(pattern, requests, results.low, results.high), 0)
+
+    for turn, pattern, name, answers in rounds.play(engines, task, warm_up):
         results.records.append(Crossing.of(name, pattern, turn, answers.line(results.high)))
         told(results.records[-1])
 
