@@ -13,11 +13,18 @@ site=$HOME/sglang-site
 caches=(.cache/flashinfer .cache/tvm-ffi .triton)
 mkdir -p "$out" "$site"
 
+stamped() { # each line with its second where STAMP is set: where the time of a search goes
+  [ -n "${STAMP:-}" ] || exec cat
+  python3 -uc 'import sys, time
+begun = time.monotonic()
+for line in sys.stdin: print(f"{time.monotonic() - begun:5.0f} s  {line}", end="", flush=True)'
+}
+
 part() { # part NAME SECONDS COMMAND...: run a part with a time limit and keep its output
   local name=$1 seconds=$2 started=$SECONDS
   shift 2
   echo "=== $name: $*"
-  timeout --signal INT --kill-after 20 "$seconds" "$@" 2>&1 | tee "$out/$name.log" | tail -n "${TAIL:-25}"
+  timeout --signal INT --kill-after 20 "$seconds" "$@" 2>&1 | stamped | tee "$out/$name.log" | tail -n "${TAIL:-25}"
   echo "=== $name: exit code ${PIPESTATUS[0]}, $((SECONDS - started)) s"
 }
 
@@ -96,7 +103,7 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
       ;;
     search) # exit code 1: found
       for patch in ${SEARCH:-attempt-1 attempt-2 attempt-3}; do
-        TAIL=6 part "search-$patch" 120 python3 -m harness.cli search --device cuda --patch "$patch" --seed 1 \
+        STAMP=1 TAIL=12 part "search-$patch" 120 python3 -m harness.cli search --device cuda --patch "$patch" --seed 1 \
           --output "$out/findings" --database "$out/examples"
       done
       ;;
