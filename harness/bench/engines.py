@@ -1,13 +1,16 @@
 """Engines that are measured in turn, each in processes of its own, all there at once.
 
 On one GPU they share memory, and none works while another does: so they take turns within seconds, and each boots
-once, however many rounds there are. They boot one after the other, since SGLang takes what others allocate meanwhile
-for its own.
+once, however many rounds there are. They boot side by side; one that fails boots again alone, since SGLang takes what
+others allocate meanwhile for its own, and may find too little left.
 """
 
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -80,8 +83,10 @@ class InProcess:
 class Engines:
     """Engines by name, from `with` to their end; those that fail are left out from then on."""
 
-    def __init__(self, engines: dict[str, Measured]) -> None:
-        self._engines = engines
+    def __init__(self, makers: Mapping[str, Callable[[], Measured]]) -> None:
+        """Make each; it boots in `boot`."""
+        self._makers = makers
+        self._engines = {name: make() for name, make in makers.items()}
         self.boots_s: dict[str, float] = {}
         self.failures: dict[str, str] = {}
 
@@ -96,13 +101,22 @@ class Engines:
         self._engines.clear()
 
     def boot(self) -> None:
-        """All of them, in turn; raises UsageError where one is refused."""
-        for name in list(self._engines):
-            print(f"booting {name}", file=sys.stderr, flush=True)
-            try:
-                self.boots_s[name] = self._engines[name].boot()
-            except EngineFailed as failure:
-                self.fail(name, failure)
+        """All of them; raises UsageError where one is refused."""
+        print(f"booting {', '.join(self._engines)}", file=sys.stderr, flush=True)
+        boots = {name: _begun(engine.boot) for name, engine in self._engines.items()}
+        failed = {name: error for name, boot in boots.items() if isinstance(error := boot.exception(), EngineFailed)}
+        self.boots_s = {name: boot.result() for name, boot in boots.items() if name not in failed}
+        for name, failure in failed.items():
+            self._boot_alone(name, failure)
+
+    def _boot_alone(self, name: str, failure: EngineFailed) -> None:
+        print(f"{name}: {failure}; booting it again, alone", file=sys.stderr, flush=True)
+        self._engines[name].close()
+        self._engines[name] = self._makers[name]()
+        try:
+            self.boots_s[name] = self._engines[name].boot()
+        except EngineFailed as again:
+            self.fail(name, again)
 
     def fail(self, name: str, failure: EngineFailed) -> None:
         """Leave one out, and say why."""
@@ -124,3 +138,17 @@ class Engines:
     def names(self) -> list[str]:
         """Those that are left."""
         return list(self._engines)
+
+
+def _begun(boot: Callable[[], float]) -> Future[float]:
+    """What it returns or raises, from a thread that nobody has to wait for: Ctrl-C ends the command at once."""
+    result: Future[float] = Future()
+
+    def work() -> None:
+        try:
+            result.set_result(boot())
+        except Exception as error:
+            result.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return result

@@ -1,6 +1,7 @@
 """What the commands of contests share: engines that are started, options of rounds, where the results go."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,9 @@ def folder(output: Path) -> Path:
 
 def started(contest: Contest, device: Device, logs: Path) -> Engines:
     """Its engines, importing SGLang or waiting to be started as servers."""
-    return Engines({name: _engine(name, config, contest, device, logs) for name, config in contest.configs().items()})
+    return Engines(
+        {name: partial(_engine, name, config, contest, device, logs) for name, config in contest.configs().items()}
+    )
 
 
 def _engine(name: str, config: EngineConfig, contest: Contest, device: Device, logs: Path) -> Measured:

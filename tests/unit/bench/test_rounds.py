@@ -7,6 +7,7 @@ import pytest
 from harness.bench.engines import EngineFailed, Engines, Measured
 from harness.bench.rounds import Rounds
 from harness.bench.tasks import Answers, Said, Task, Wanted
+from harness.errors import UsageError
 
 
 def task(concurrency: int, number: int) -> Task:
@@ -16,14 +17,16 @@ def task(concurrency: int, number: int) -> Task:
 class Fake:
     """Answers, until it has answered often enough to fail."""
 
-    def __init__(self, log: list[str], name: str, lives: float = float("inf")) -> None:
-        self._log, self._name, self._lives = log, name, lives
+    def __init__(self, log: list[str], name: str, lives: float = float("inf"), failing_boots: int = 0) -> None:
+        self._log, self._name, self._lives, self._failing_boots = log, name, lives, failing_boots
+        self._boots = 0
         self.closed = False
 
     def boot(self) -> float:
-        if self._lives == 0:
+        self._boots += 1
+        if self._lives == 0 or self._boots <= self._failing_boots:
             raise EngineFailed("no memory")
-        return 1.0
+        return float(self._boots)
 
     def ask(self, wanted: Wanted) -> Said:
         assert wanted.task is not None
@@ -38,7 +41,7 @@ class Fake:
 
 
 def play(engines: dict[str, Measured], rounds: Rounds[int]) -> tuple[list[tuple[int, int, str]], Engines]:
-    with Engines(engines) as running:
+    with Engines({name: iter([engine, engine]).__next__ for name, engine in engines.items()}) as running:
         running.boot()
         played = [place[:3] for place in rounds.play(running, task, lambda thing: task(thing, 0))]
     return played, running
@@ -64,6 +67,27 @@ def test_one_that_fails_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert running.boots_s == {"a": 1.0, "b": 1.0}
     assert all(engine.closed for engine in failing.values())
     assert "b: it ended" in capsys.readouterr().err
+
+
+def test_one_that_fails_beside_others_boots_again_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    engines: dict[str, Measured] = {"a": Fake([], "a"), "b": Fake([], "b", failing_boots=1)}
+    played, running = play(engines, Rounds([1], 1, float("inf")))
+    assert {name for _, _, name in played} == {"a", "b"}
+    assert running.failures == {}
+    assert running.boots_s == {"a": 1.0, "b": 2.0}
+    assert "b: no memory; booting it again, alone" in capsys.readouterr().err
+
+
+def test_a_refused_engine_ends_it() -> None:
+    """By its own word, not as one that failed."""
+
+    class Refused(Fake):
+        def boot(self) -> float:
+            raise UsageError("no such model")
+
+    engines: dict[str, Measured] = {"a": Fake([], "a"), "b": Refused([], "b")}
+    with pytest.raises(UsageError, match="no such model"):
+        play(engines, Rounds([1], 1, float("inf")))
 
 
 def test_time_that_is_over(capsys: pytest.CaptureFixture[str]) -> None:
