@@ -39,7 +39,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
 shape="--shape llama-3.1-8b --accept-length 3" # MODELS="--target FOLDER --draft FOLDER" for weights
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect replay cold serve kernels answers throughput workload profile}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect replay cold serve kernels answers throughput workload profile validate auto}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 \
       --toggle warm --threshold 5 ;;
@@ -122,6 +122,14 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
           --toggle warm --threshold 5 --max-new-tokens 256 --log "$out/server-$worker.log"
       done
       ;;
+    validate) # goes on where an earlier one stopped, if its folder was carried here; comes back with OUT
+      resume=""
+      [ ! -e validation/stages.jsonl ] || resume=--resume
+      STAMP=1 TAIL=30 part validate "${VALIDATE_S:-540}" python3 -m harness.cli validate ${VALIDATE:-warm} --profile standard \
+        --device cuda --output validation $resume
+      tar -cf "$out/validation.tar" validation
+      ;;
+    auto) TAIL=40 part auto "${AUTO_S:-300}" "${pytest[@]}" ${AUTO:-tests/pytesting tests/search} -n auto --require-gpu ;;
     kernels) part kernels "${KERNELS_S:-240}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
     answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine tests/serving tests/cases} --device cuda -n "${WORKERS:-8}" ;;
   esac
