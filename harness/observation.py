@@ -6,6 +6,7 @@ host waits for the device, so that what several checks compare there is fetched 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,13 +41,32 @@ class Fetched:
     def values(self, name: str) -> list[int]:
         """Those of one of the tensors, flat; of one that is None, none."""
         if name not in self._values:
-            tensors = {name: getattr(self, name)}
-            for other in set(self.TOGETHER) - {name}:
-                with suppress(Exception):  # whoever asks for that one will hear of it
-                    tensors[other] = getattr(self, other)
-            there = {each: tensor for each, tensor in tensors.items() if tensor is not None}
-            self._values |= {each: [] for each in tensors} | dict(zip(there, on_host(*there.values()), strict=True))
+            fetch(self)
+        if name not in self._values:  # who asks for one that can't be had hears why
+            self._values[name] = on_host(getattr(self, name))[0]
         return self._values[name]
+
+    def tensors(self) -> Iterator[tuple[str, Tensor | None]]:
+        """Those whose values aren't known yet; whoever asks for one that can't be had will hear of it."""
+        for name in self.TOGETHER:
+            if name not in self._values:
+                with suppress(Exception):
+                    yield name, getattr(self, name)
+
+    def know(self, name: str, values: list[int]) -> None:
+        """Take the values of one of them."""
+        self._values[name] = values
+
+
+def fetch(*observations: Fetched) -> None:
+    """Have the values of all of them on the host."""
+    wanted = [(seen, name, tensor) for seen in observations for name, tensor in seen.tensors()]
+    there = [(seen, name, tensor) for seen, name, tensor in wanted if tensor is not None]
+    for seen, name, tensor in wanted:
+        if tensor is None:
+            seen.know(name, [])
+    for (seen, name, _), values in zip(there, on_host(*(tensor for *_, tensor in there)), strict=True):
+        seen.know(name, values)
 
 
 @dataclass(slots=True)
@@ -100,9 +120,10 @@ def _range(start: int, end: int, device: device) -> Tensor:
 
 
 @dataclass(slots=True)
-class Replay:
+class Replay(Fetched):
     """A captured graph that is about to be replayed, its inputs prepared."""
 
+    TOGETHER = ("padded_slots", "padded_lengths")
     model: str
     """target, draft or draft extend."""
     captured_mode: str

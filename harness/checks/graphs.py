@@ -1,7 +1,7 @@
 """I7: a captured graph is replayed with what it was captured for."""
 
 from harness.checks.base import Check, Findings, Violation
-from harness.observation import Compared, Replay, on_host
+from harness.observation import Compared, Replay
 
 TOLERANCE = {"float32": 2e-2, "bfloat16": 1.0, "float16": 0.25}
 """Largest difference of a logit between replay and eager, whose kernels may differ; the pair's margins are above 14."""
@@ -32,7 +32,7 @@ class Graphs(Check):
             yield Violation(f"address of the {model}'s captured {name}", "that of capture", "another")
         if replay.padded_slots is None or replay.padded_lengths is None:
             return
-        slots, lengths = on_host(replay.padded_slots, replay.padded_lengths)
+        slots, lengths = replay.values("padded_slots"), replay.values("padded_lengths")
         if any(slots):
             yield Violation(f"KV slots of padded rows, {model},", 0, sorted(set(slots)))
         if any(length != replay.fill_length for length in lengths):

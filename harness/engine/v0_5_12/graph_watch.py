@@ -53,7 +53,7 @@ class GraphWatch:
             except Exception:
                 saw(seen)  # what doesn't fit the graph raises while it is prepared; a check says it better
                 raise
-            seen.padded_slots, seen.padded_lengths = padded
+            seen.padded_slots, seen.padded_lengths = map(_copy, padded)
             saw(seen)
 
         return watched
@@ -66,7 +66,7 @@ class GraphWatch:
             padded = self._poison(runner, seen)
             saw(seen)
             output = replay(*args, **kwargs)
-            seen.padded_slots, seen.padded_lengths = padded
+            seen.padded_slots, seen.padded_lengths = map(_copy, padded)
             if seen.padded_slots is not None:
                 saw(seen)
             return output
@@ -164,3 +164,8 @@ def _same(owners: list[tuple[str, Any]], others: list[tuple[str, Any]]) -> bool:
 
 def _tensors(owner: Any) -> dict[str, torch.Tensor]:
     return {key: value for key, value in vars(owner).items() if isinstance(value, torch.Tensor)}
+
+
+def _copy(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """For later: runners share their buffers, so that another one's preparation writes over these."""
+    return None if tensor is None else tensor.clone()

@@ -3,14 +3,16 @@
 import os
 from collections import Counter
 from copy import copy
+from functools import partial
 from typing import Any
 
 import torch
 
-from harness.checks import Checks
+from harness.checks import CheckFailed, Checks
 from harness.engine.v0_5_12.buffers import model_runners
 from harness.engine.v0_5_12.draft_caches import draft_cache, radix_caches
 from harness.engine.v0_5_12.graph_watch import GraphWatch
+from harness.engine.v0_5_12.later import Later
 from harness.engine.v0_5_12.requests import number_of
 from harness.observation import After, Compared, Forward, Launch, Memory, Replay, Request, on_host
 from harness.trace import Trace, TraceStep
@@ -38,6 +40,8 @@ class Observer:
         self._verified: dict[int, list[int]] = {}
         self._read: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
+        self.later = Later()
+        """Seen at a step, and not yet looked at."""
         self._idle = True
 
     def attach(self) -> None:
@@ -64,17 +68,16 @@ class Observer:
         for number in step.requests:
             self._in_flight[number] = self._in_flight.get(number, 0) + 1
         spec_info = batch.spec_info
-        self._checks.at_launch(
-            Launch(
-                step=step,
-                requests=[self._request(request) for request in batch.reqs],
-                speculative=not batch.spec_algorithm.is_none(),
-                seq_lens=batch.seq_lens,
-                seq_lens_cpu=batch.seq_lens_cpu,
-                spec_rows=None if spec_info is None else _rows(spec_info),
-                bonus_tokens=None if spec_info is None or batch.enable_overlap else spec_info.bonus_tokens,
-            )
+        launch = Launch(
+            step=step,
+            requests=[self._request(request) for request in batch.reqs],
+            speculative=not batch.spec_algorithm.is_none(),
+            seq_lens=batch.seq_lens.clone(),  # a plain step counts them up where they lie
+            seq_lens_cpu=batch.seq_lens_cpu.clone(),
+            spec_rows=None if spec_info is None else _rows(spec_info),
+            bonus_tokens=None if spec_info is None or batch.enable_overlap else spec_info.bonus_tokens,
         )
+        self.later.add(step.index, launch, partial(self._checks.at_launch, launch))
 
     def forward(self, step: TraceStep, batch: Any) -> None:
         """A forward of the target is about to run."""
@@ -97,6 +100,7 @@ class Observer:
             table=self._scheduler.req_to_token_pool.req_to_token,
             allocated=tuple(request.kv_allocated_len for request in requests),
         )
+        self.later.settle(forward)
         self._checks.at_forward(forward)
         if mode == "DECODE":
             self._read[step.index] = forward.values("input_ids")
@@ -111,6 +115,7 @@ class Observer:
         self._last_mode = step.forward_mode
         if kind in self._compared and not switched:
             return
+        self.later.settle()
         self._compared.add(kind)
         replayed = output.logits_output.next_token_logits.clone()
         runner = model_runners(self._scheduler)[0]
@@ -124,6 +129,7 @@ class Observer:
 
     def processed(self, step: TraceStep) -> None:
         """A step's result has been processed, or there was nothing to do."""
+        self.later.settle(until=step.index)
         if step.spec or step.plain:
             for number in step.requests:
                 self._in_flight[number] -= 1
@@ -154,8 +160,17 @@ class Observer:
             self._checks.draft_caches(step.index, cached)
 
     def _saw_replay(self, replay: Replay) -> None:
-        if self._step is not None:
-            self._checks.at_replay(self._step.index, replay)
+        if self._step is None:
+            return
+        look = partial(self._checks.at_replay, self._step.index, replay)
+        if replay.padded_slots is not None:
+            self.later.add(self._step.index, replay, look)
+            return
+        try:
+            look()
+        except CheckFailed:
+            self.later.settle()  # what was seen before is to be found first
+            raise
 
     def _in_batch(self, step: TraceStep) -> list[Any]:
         by_number = {number_of(request.rid): request for request in self._holding_rows()}

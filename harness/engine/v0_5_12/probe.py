@@ -1,8 +1,10 @@
 """Watch what passes through a scheduler, and write it down as a trace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from harness.checks import CheckFailed
 from harness.engine.v0_5_12.observer import Observer
 from harness.engine.v0_5_12.requests import number_of
 from harness.trace import Trace, TraceStep
@@ -100,7 +102,8 @@ class Probe:
         self._launching = step
         if self.observer is not None:
             self.observer.launch(step, batch)
-        result = self._run_batch(batch, *args, **kwargs)
+        with self._findings_first():
+            result = self._run_batch(batch, *args, **kwargs)
         result.trace_step = step
         return result
 
@@ -121,7 +124,8 @@ class Probe:
     def _watch_process_batch_result(self, batch: Any, result: Any) -> None:
         step: TraceStep = result.trace_step
         self._streamed.clear()
-        self._process(batch, result)
+        with self._findings_first():
+            self._process(batch, result)
         streamed = self._streamed
         step.tokens_out = tuple([streamed.get(number, 0) for number in step.requests])
         if result.num_correct_drafts_per_req_cpu is not None and step.spec:
@@ -129,6 +133,20 @@ class Probe:
         step.processed = True
         if self.observer is not None:
             self.observer.processed(step)
+
+    @contextmanager
+    def _findings_first(self) -> Iterator[None]:
+        """Where the scheduler raises, what a check finds in what was seen before is the better answer."""
+        try:
+            yield
+        except CheckFailed:
+            raise
+        except Exception:
+            if self.observer is not None:
+                with suppress(Exception):  # of a faulty device; the scheduler's own error says as much
+                    self._scheduler.device_module.synchronize()
+                self.observer.later.settle()
+            raise
 
     def _report(self, on_step: Callable[[TraceStep], None]) -> None:
         steps = self.trace.steps

@@ -15,7 +15,7 @@ from harness.checks.shapes import Shapes
 from harness.checks.sums import Sums
 from harness.configuration import EngineConfig, Worker
 from harness.errors import UsageError
-from harness.observation import Compared, DraftCache
+from harness.observation import Compared, DraftCache, Replay, fetch
 from harness.oracle import Answer
 from harness.program import Drain, Program, Submit
 from harness.prompts import Prompt
@@ -369,3 +369,13 @@ def test_a_device_side_fault_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_state_that_can_not_be_looked_at_is_no_pass() -> None:
     broken = forward("DECODE", seq_lens=torch.tensor([8, 99]), seq_lens_cpu=None)
     assert any(line.startswith("I8: the state is IndexError") for line in found("at_forward", broken))
+
+
+def test_what_is_fetched_together_is_each_ones_own() -> None:
+    one, other = forward("DECODE"), forward("DECODE", seq_lens=torch.tensor([11, 12]))
+    replay = Replay("target", "DECODE", "DECODE", 4, 3, 3, 1, padded_slots=torch.tensor([7]))
+    fetch(one, replay, other)
+    assert (one.values("seq_lens"), other.values("seq_lens")) == (one.seq_lens.tolist(), [11, 12])
+    assert (replay.values("padded_slots"), replay.values("padded_lengths")) == ([7], [])
+    one.seq_lens = torch.tensor([0])
+    assert one.values("seq_lens") != [0]  # not fetched again
