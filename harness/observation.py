@@ -53,20 +53,13 @@ class Fetched:
                 with suppress(Exception):
                     yield name, getattr(self, name)
 
-    def know(self, name: str, values: list[int]) -> None:
-        """Take the values of one of them."""
-        self._values[name] = values
-
 
 def fetch(*observations: Fetched) -> None:
     """Have the values of all of them on the host."""
     wanted = [(seen, name, tensor) for seen in observations for name, tensor in seen.tensors()]
-    there = [(seen, name, tensor) for seen, name, tensor in wanted if tensor is not None]
+    fetched = iter(on_host(*(tensor for *_, tensor in wanted if tensor is not None)))
     for seen, name, tensor in wanted:
-        if tensor is None:
-            seen.know(name, [])
-    for (seen, name, _), values in zip(there, on_host(*(tensor for *_, tensor in there)), strict=True):
-        seen.know(name, values)
+        seen._values[name] = [] if tensor is None else next(fetched)
 
 
 @dataclass(slots=True)

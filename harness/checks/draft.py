@@ -87,18 +87,11 @@ class DraftState(Check):
         if self.config.models is not None:
             yield Skipped("another model pair: its draft isn't known in torch")
             return
-        import torch  # by now an engine has, see harness/observation.py
+        from harness.checks.fresh import differences  # by now an engine has imported torch, see harness/observation.py
 
-        from harness.checks.fresh import fresh
-
-        right = fresh([cache.tokens for cache in caches], caches[0].keys.device)
-        lengths = [len(cache.keys) for cache in caches]
-        of_keys = _differences([cache.keys for cache in caches], [keys for keys, _ in right])
-        of_values = _differences([cache.values for cache in caches], [values for _, values in right])
-        both = torch.split(torch.stack([*of_keys, *of_values]).cpu(), lengths, dim=1)
-        for cache, (key_off, largest_key, value_off, largest_value) in zip(caches, both, strict=True):
-            yield from self._entries(cache, "key", key_off / largest_key.max())
-            yield from self._entries(cache, "value", value_off / largest_value.max())
+        for cache, (keys, values) in zip(caches, differences(caches), strict=True):
+            yield from self._entries(cache, "key", keys)
+            yield from self._entries(cache, "value", values)
 
     def _entries(self, cache: DraftCache, name: str, off: Tensor) -> Findings:
         """How far each position's entry is `off`, as a share of the largest entry there is."""
@@ -110,15 +103,6 @@ class DraftState(Check):
             what = f"{whose}, {name} entries of positions {_ranges(bad)} of {len(off)},"
             seen_as = f"up to {float(off.max()):.2g} of the largest off"
             yield Violation(what, "as a fresh prefill's", seen_as, cache.request)
-
-
-def _differences(seen: list[Tensor], right: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """(positions of all,) the largest difference of each position's entry, and the largest right entry there."""
-    import torch
-
-    expected = torch.cat([entries[: len(mine)] for mine, entries in zip(seen, right, strict=True)])
-    off = (torch.cat(seen).float() - expected).abs()
-    return off.flatten(1).amax(1), expected.abs().flatten(1).amax(1)
 
 
 def _ranges(places: list[int]) -> str:

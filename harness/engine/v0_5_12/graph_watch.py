@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from harness.engine.v0_5_12.buffers import draft_worker, model_runners, toggle
+from harness.engine.v0_5_12.later import copied
 from harness.observation import Replay
 
 POISON_LENGTH = 3
@@ -53,7 +54,7 @@ class GraphWatch:
             except Exception:
                 saw(seen)  # what doesn't fit the graph raises while it is prepared; a check says it better
                 raise
-            seen.padded_slots, seen.padded_lengths = map(_copy, padded)
+            seen.padded_slots, seen.padded_lengths = map(copied, padded)
             saw(seen)
 
         return watched
@@ -66,7 +67,7 @@ class GraphWatch:
             padded = self._poison(runner, seen)
             saw(seen)
             output = replay(*args, **kwargs)
-            seen.padded_slots, seen.padded_lengths = map(_copy, padded)
+            seen.padded_slots, seen.padded_lengths = map(copied, padded)
             if seen.padded_slots is not None:
                 saw(seen)
             return output
@@ -164,8 +165,3 @@ def _same(owners: list[tuple[str, Any]], others: list[tuple[str, Any]]) -> bool:
 
 def _tensors(owner: Any) -> dict[str, torch.Tensor]:
     return {key: value for key, value in vars(owner).items() if isinstance(value, torch.Tensor)}
-
-
-def _copy(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    """For later: runners share their buffers, so that another one's preparation writes over these."""
-    return None if tensor is None else tensor.clone()

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
+
+import torch
 
 from harness.observation import Fetched, fetch
 
@@ -27,3 +30,11 @@ class Later:
             fetch(*(seen for _, seen, _ in now), *([also] if also is not None else []))
         for *_, look in now:
             look()
+
+
+def copied(value: Any) -> Any:
+    """A copy of a tensor that isn't looked at yet; whatever else a patch has put there, as it is.
+
+    Lengths are counted up where they lie, and graph runners share their buffers, so that another step writes over them.
+    """
+    return value.clone() if isinstance(value, torch.Tensor) else value

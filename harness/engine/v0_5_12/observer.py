@@ -12,7 +12,7 @@ from harness.checks import CheckFailed, Checks
 from harness.engine.v0_5_12.buffers import model_runners
 from harness.engine.v0_5_12.draft_caches import draft_cache, radix_caches
 from harness.engine.v0_5_12.graph_watch import GraphWatch
-from harness.engine.v0_5_12.later import Later
+from harness.engine.v0_5_12.later import Later, copied
 from harness.engine.v0_5_12.requests import number_of
 from harness.observation import After, Compared, Forward, Launch, Memory, Replay, Request, on_host
 from harness.trace import Trace, TraceStep
@@ -72,10 +72,10 @@ class Observer:
             step=step,
             requests=[self._request(request) for request in batch.reqs],
             speculative=not batch.spec_algorithm.is_none(),
-            seq_lens=batch.seq_lens.clone(),  # a plain step counts them up where they lie
-            seq_lens_cpu=batch.seq_lens_cpu.clone(),
+            seq_lens=copied(batch.seq_lens),
+            seq_lens_cpu=copied(batch.seq_lens_cpu),
             spec_rows=None if spec_info is None else _rows(spec_info),
-            bonus_tokens=None if spec_info is None or batch.enable_overlap else spec_info.bonus_tokens,
+            bonus_tokens=None if spec_info is None or batch.enable_overlap else copied(spec_info.bonus_tokens),
         )
         self.later.add(step.index, launch, partial(self._checks.at_launch, launch))
 
