@@ -17,7 +17,7 @@ from harness.configuration import EngineConfig
 from harness.errors import RefusedConfiguration, UsageError
 from harness.isolation.inside import JOURNAL, OUTPUT, STACKS
 from harness.isolation.journal import Entry, last
-from harness.isolation.messages import Boot, Booted, BootFailed, Refused, Run
+from harness.isolation.messages import Answer, Boot, Booted, BootFailed, Refused, Run
 from harness.isolation.ran import Ran
 from harness.outcome import Kind, Outcome
 from harness.program import Program
@@ -122,7 +122,9 @@ class Child:
         while True:
             connections.wait([self._connection, self._process.sentinel], TICK_SECONDS)
             if self._connection.poll():
-                return self._connection.recv()
+                answer: Answer = self._connection.recv()
+                self.alive = not answer.last
+                return answer.content
             if not self._process.is_alive():
                 raise EOFError
             if stopped():

@@ -23,7 +23,7 @@ from harness.engine.device import Device
 from harness.engine.engine import Engine, import_release
 from harness.errors import DEVICE_FAULT, UsageError
 from harness.isolation.journal import Journal, last
-from harness.isolation.messages import Boot, Booted, BootFailed, Refused, Run
+from harness.isolation.messages import Answer, Boot, Booted, BootFailed, Refused, Run
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome, attempt
 from harness.trace import Trace
@@ -47,7 +47,7 @@ def serve(
             message = connection.recv()
         except (EOFError, OSError):
             break
-        connection.send(server.answer(message))
+        connection.send(Answer(server.answer(message), server.poisoned))
         if server.poisoned:
             break
     os._exit(0)  # a poisoned GPU, or a thread that doesn't end, mustn't hold it up
@@ -178,7 +178,9 @@ class _Server:
         try:
             self._engine.reset()
         except Exception as error:
-            self._close()
+            self.poisoned = DEVICE_FAULT in str(error)
+            if not self.poisoned:
+                self._close()
             return f"{type(error).__name__}: {error}"
         return None
 

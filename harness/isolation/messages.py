@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from harness.checks import FAMILIES
 from harness.checks.base import Check
@@ -37,6 +38,15 @@ class Run:
     summary: Summary = no_summary
     keep_trace: bool = False
     """Whether the trace comes back of a program that passes, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a child says to one message."""
+
+    content: Any
+    last: bool
+    """Whether it ends now, since its GPU can't be used any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,15 @@ def test_a_device_side_fault(engines: Engines) -> None:
     assert engines.run(Run(Program(config=SOUND, operations=OPERATIONS))).outcome.kind == "passes"
 
 
+def test_a_fault_that_shows_after_the_program(engines: Engines) -> None:
+    program = patched("faulty")
+    for started in (1, 2):  # what has met it serves no other program
+        ran = engines.run(Run(program))
+        assert (ran.outcome.kind, engines.processes_started) == ("raises", started)
+        assert "illegal memory access" in (ran.outcome.text or "")
+    assert engines.run(Run(Program(config=SOUND, operations=OPERATIONS))).outcome.kind == "passes"
+
+
 def test_children_end_with_their_parent(engines: Engines) -> None:
     engines.run(Run(Program(config=SOUND, operations=OPERATIONS)))
     children = [psutil.Process(pid) for pid in engines.pids]
