@@ -52,9 +52,11 @@ def command(
         for (folder, case), seen in children.side_by_side(lambda one: replay(one[1], nurseries), runs, at_once):
             if record:
                 _record(folder, case.expected, resolved, seen)
-            results.append(record or _as_recorded(case, resolved, seen, console))
+                console.print(f"{case.name}: {seen}", soft_wrap=True, markup=False)
+            else:
+                results.append(_as_recorded(case, resolved, seen, console))
     what = f"{len(loaded)} cases" if times == 1 else f"{len(loaded) * times} cold runs"
-    console.print(f"{results.count(True)} of {what} as recorded")
+    console.print(f"{what} recorded" if record else f"{results.count(True)} of {what} as recorded")
     return AS_RECORDED if all(results) else CHANGED
 
 
