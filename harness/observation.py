@@ -1,65 +1,20 @@
 """What checks look at: a scheduler at one moment, as plain data and tensors, free of any release's names.
 
-Tensors are the scheduler's own, on its device: a check reads them at once and never writes. Each look at a value on the
-host waits for the device, so that what several checks compare there is fetched together (`values`).
+Tensors are the scheduler's own, on its device: a check reads them and never writes. What several checks compare on the
+host is fetched together (`values`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from harness.fetched import Fetched
 from harness.trace import TraceStep
 
 if TYPE_CHECKING:  # torch takes seconds to import, and a command line that is refused needs none
     from torch import Tensor, device
-
-
-def on_host(*tensors: Tensor) -> list[list[int]]:
-    """The values of integer tensors, flat, in one transfer where all are on a GPU."""
-    if len(tensors) < 2 or any(tensor.device.type == "cpu" for tensor in tensors):
-        return [tensor.reshape(-1).tolist() for tensor in tensors]
-    import torch  # whoever made the tensors has
-
-    everything = torch.cat([tensor.reshape(-1) for tensor in tensors]).tolist()
-    ends = list(accumulate(tensor.numel() for tensor in tensors))
-    return [everything[end - tensor.numel() : end] for tensor, end in zip(tensors, ends, strict=True)]
-
-
-@dataclass(slots=True)
-class Fetched:
-    """An observation some of whose tensors are compared on the host."""
-
-    TOGETHER: ClassVar[tuple[str, ...]] = ()
-    """Their names: whoever asks for one has all of them fetched that can be had."""
-    _values: dict[str, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def values(self, name: str) -> list[int]:
-        """Those of one of the tensors, flat; of one that is None, none."""
-        if name not in self._values:
-            fetch(self)
-        if name not in self._values:  # who asks for one that can't be had hears why
-            self._values[name] = on_host(getattr(self, name))[0]
-        return self._values[name]
-
-    def tensors(self) -> Iterator[tuple[str, Tensor | None]]:
-        """Those whose values aren't known yet; whoever asks for one that can't be had will hear of it."""
-        for name in self.TOGETHER:
-            if name not in self._values:
-                with suppress(Exception):
-                    yield name, getattr(self, name)
-
-
-def fetch(*observations: Fetched) -> None:
-    """Have the values of all of them on the host."""
-    wanted = [(seen, name, tensor) for seen in observations for name, tensor in seen.tensors()]
-    fetched = iter(on_host(*(tensor for *_, tensor in wanted if tensor is not None)))
-    for seen, name, tensor in wanted:
-        seen._values[name] = [] if tensor is None else next(fetched)
 
 
 @dataclass(slots=True)
@@ -190,6 +145,10 @@ class Memory:
     locked_tokens: int
     """Tokens of the radix cache that requests hold."""
 
+    def slots_of(self, request: Request) -> Tensor:
+        """The first slot of each page that a request owns: whole pages, since what the radix cache has is aligned."""
+        return self.table[request.row, request.protected : request.allocated : self.page_size]
+
 
 @dataclass(slots=True)
 class Launch(Fetched):
@@ -209,9 +168,10 @@ class Launch(Fetched):
 
 
 @dataclass(slots=True)
-class After:
+class After(Fetched):
     """A step whose result has just been processed."""
 
+    TOGETHER = ("pages_owned",)
     step: TraceStep
     requests: list[Request]
     memory: Memory
@@ -225,6 +185,21 @@ class After:
     without_draft: set[int] = field(default_factory=set)
     """After a spec step, requests whose KV holds slots in which SGLang itself leaves no right draft entry:
     cases/upstream/draft-*."""
+
+    @property
+    def pages_owned(self) -> Tensor:
+        """(1,) int: how many of the usable pages have an owner."""
+        import torch  # whoever made the tensors has
+
+        memory = self.memory
+        owned = [memory.free, memory.cached]
+        if self.requests:
+            slots = torch.cat([memory.slots_of(request) for request in self.requests]).to(torch.int64)
+            owned.append(slots if memory.page_size == 1 else slots // memory.page_size)
+        pages = torch.cat(owned)
+        # What is no page at all marks one of the two ends, which are nobody's.
+        marks = torch.zeros(memory.pages + 2, dtype=torch.int64, device=pages.device)
+        return marks.index_fill_(0, pages.clamp(0, memory.pages + 1), 1)[1:-1].sum()
 
 
 @dataclass(slots=True)

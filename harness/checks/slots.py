@@ -25,33 +25,22 @@ class Slots(Check):
     name = "I2-slots"
 
     def after_step(self, after: After) -> Findings:
-        """Look whether the owned pages are a partition, in few launches; only if they aren't, at whose they are."""
+        """Only if the owned pages are no partition, look at whose they are.
+
+        They are one where there are as many of them as pages, and no page without an owner: then each has one.
+        """
         memory = after.memory
-        if not _partition(memory, [_slots(memory, request) for request in after.requests]):
+        of_requests = [len(range(one.protected, one.allocated, memory.page_size)) for one in after.requests]
+        owned = len(memory.free) + len(memory.cached) + sum(of_requests)
+        if owned != memory.pages or after.values("pages_owned") != [memory.pages]:
             yield from _violations(memory, after.requests)
-
-
-def _partition(memory: Memory, slots: list[Tensor]) -> bool:
-    """Whether there are as many owned pages as pages, and no page without an owner: then each has one."""
-    import torch  # by now an engine has, see harness/observation.py
-
-    owned = torch.cat(slots).to(torch.int64) if slots else memory.free[:0]
-    if memory.page_size > 1:
-        owned //= memory.page_size
-    everything = torch.cat([memory.free, memory.cached, owned])
-    if len(everything) != memory.pages:
-        return False
-    # What is no page at all marks one of the two ends, which are nobody's.
-    marks = torch.zeros(memory.pages + 2, dtype=torch.bool, device=everything.device)
-    marks.index_fill_(0, everything.clamp(0, memory.pages + 1), True)
-    return bool(marks[1:-1].all())
 
 
 def _violations(memory: Memory, requests: list[Request]) -> Findings:
     """Count the owners of each page."""
     import torch
 
-    owned = [(request, _slots(memory, request) // memory.page_size) for request in requests]
+    owned = [(request, memory.slots_of(request) // memory.page_size) for request in requests]
     named: list[tuple[str, int | None, Tensor]] = [("KV pages", request.number, pages) for request, pages in owned]
     named += [("KV pages of the allocator", None, memory.free), ("KV pages of the radix cache", None, memory.cached)]
     for what, number, pages in named:
@@ -63,11 +52,6 @@ def _violations(memory: Memory, requests: list[Request]) -> Findings:
     counts = torch.bincount(inside, minlength=memory.pages + 1)
     for page in (counts[1:] != 1).nonzero().flatten()[:NAMED].add(1).tolist():
         yield Violation(f"owners of KV page {page}", "one", _owners(page, memory, owned) or "nobody")
-
-
-def _slots(memory: Memory, request: Request) -> Tensor:
-    """The first slot of each page that a request owns: whole pages, since what the radix cache has of it is aligned."""
-    return memory.table[request.row, request.protected : request.allocated : memory.page_size]
 
 
 def _owners(page: int, memory: Memory, owned: list[tuple[Request, Tensor]]) -> list[str]:

@@ -14,7 +14,8 @@ from harness.engine.v0_5_12.draft_caches import draft_cache, radix_caches
 from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.later import Later, copied
 from harness.engine.v0_5_12.requests import number_of
-from harness.observation import After, Compared, Forward, Launch, Memory, Replay, Request, on_host
+from harness.fetched import on_host
+from harness.observation import After, Compared, Forward, Launch, Memory, Replay, Request
 from harness.trace import Trace, TraceStep
 
 SUMS_EACH_STEP = "SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY"
@@ -100,17 +101,26 @@ class Observer:
             table=self._scheduler.req_to_token_pool.req_to_token,
             allocated=tuple(request.kv_allocated_len for request in requests),
         )
-        self.later.settle(forward)
+        self.later.add(step.index, forward, partial(self._look_at_forward, step, batch, requests, forward))
+        self.later.begin()
+
+    def forwarded(self, step: TraceStep, batch: Any, output: Any, forward: Any) -> None:
+        """A forward of the target has been launched."""
+        self.later.finish()
+        if output.can_run_graph:
+            self._compare(step, batch, output, forward)
+
+    def _look_at_forward(self, step: TraceStep, batch: Any, requests: list[Any], forward: Forward) -> None:
         self._checks.at_forward(forward)
-        if mode == "DECODE":
+        if forward.mode == "DECODE":
             self._read[step.index] = forward.values("input_ids")
             self._drafted_from_spec -= set(step.requests)
         self._follow_draft(step, batch, forward)
-        if mode == "TARGET_VERIFY":
+        if forward.mode == "TARGET_VERIFY":
             self._look_at_draft(step, requests, forward)
 
-    def forwarded(self, step: TraceStep, batch: Any, output: Any, forward: Any) -> None:
-        """A forward of the target has run: run it again eagerly, once for each graph and after each switch."""
+    def _compare(self, step: TraceStep, batch: Any, output: Any, forward: Any) -> None:
+        """Run a forward again eagerly, once for each graph and after each switch."""
         kind, switched = (step.forward_mode, step.padded_size or 0), step.forward_mode != self._last_mode
         self._last_mode = step.forward_mode
         if kind in self._compared and not switched:
@@ -129,7 +139,6 @@ class Observer:
 
     def processed(self, step: TraceStep) -> None:
         """A step's result has been processed, or there was nothing to do."""
-        self.later.settle(until=step.index)
         if step.spec or step.plain:
             for number in step.requests:
                 self._in_flight[number] -= 1
@@ -144,18 +153,18 @@ class Observer:
         read = self._read.pop(step.index, ())
         traced = {number: self._trace.requests[number] for number in step.requests}
         was_idle, self._idle = self._idle, bool(self._scheduler.is_fully_idle()) and not requests
-        self._checks.after_step(
-            After(
-                step=step,
-                requests=requests,
-                memory=self._memory(),
-                idle=self._idle,
-                streamed={number: request.output for number, request in traced.items()},
-                read=dict(zip(step.requests, read, strict=False)),
-                ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
-                without_draft=set() if step.accepted is None else self._with_slots_without_draft(step, holding),
-            )
+        after = After(
+            step=step,
+            requests=requests,
+            memory=self._memory(),
+            idle=self._idle,
+            streamed={number: request.output for number, request in traced.items()},
+            read=dict(zip(step.requests, read, strict=False)),
+            ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
+            without_draft=set() if step.accepted is None else self._with_slots_without_draft(step, holding),
         )
+        self.later.add(step.index, after, partial(self._checks.after_step, after))
+        self.later.settle(until=step.index)
         if self._idle and not was_idle and (cached := radix_caches(self._scheduler, self._without_draft)):
             self._checks.draft_caches(step.index, cached)
 
@@ -223,13 +232,14 @@ class Observer:
         page = allocator.page_size
         # What a group of frees held stays in the list after the group has ended.
         group = [] if allocator.is_not_in_free_group else allocator.free_group
+        free = [pages for pages in (allocator.free_pages, allocator.release_pages, *group) if len(pages)]
         cached = allocator.free_pages[:0]
         if not tree.is_chunk_cache() and tree.root_node.children:
             cached = tree.all_values_flatten()[::page] // page if page > 1 else tree.all_values_flatten()
         return Memory(
             pages=allocator.size // page,
             page_size=page,
-            free=torch.cat([allocator.free_pages, allocator.release_pages, *group]),
+            free=free[0] if len(free) == 1 else torch.cat(free or [allocator.free_pages]),
             cached=cached,
             table=rows.req_to_token,
             free_rows=rows.free_slots,

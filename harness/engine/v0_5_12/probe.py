@@ -62,7 +62,8 @@ class Probe:
         if self.observer is not None and not step.requests:
             # Outside the loop and its stream: a flush may still be filling what is read here.
             self._scheduler.device_module.synchronize()
-            self.observer.processed(step)
+            with self._findings_first():
+                self.observer.processed(step)
         if self._on_step is not None:
             self._report(self._on_step)
 
@@ -117,8 +118,8 @@ class Probe:
         output = self._forward(forward_batch, *args, **kwargs)
         if step is not None and output.can_run_graph:
             step.padded_size = self._runner.graph_runner.bs
-            if self.observer is not None:
-                self.observer.forwarded(step, forward_batch, output, self._forward)
+        if step is not None and self.observer is not None:
+            self.observer.forwarded(step, forward_batch, output, self._forward)
         return output
 
     def _watch_process_batch_result(self, batch: Any, result: Any) -> None:
@@ -132,7 +133,8 @@ class Probe:
             step.accepted = tuple(result.num_correct_drafts_per_req_cpu)
         step.processed = True
         if self.observer is not None:
-            self.observer.processed(step)
+            with self._findings_first():
+                self.observer.processed(step)
 
     @contextmanager
     def _findings_first(self) -> Iterator[None]:

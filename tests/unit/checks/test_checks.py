@@ -15,7 +15,8 @@ from harness.checks.shapes import Shapes
 from harness.checks.sums import Sums
 from harness.configuration import EngineConfig, Worker
 from harness.errors import UsageError
-from harness.observation import Compared, DraftCache, Replay, fetch
+from harness.fetched import fetch
+from harness.observation import Compared, DraftCache, Replay
 from harness.oracle import Answer
 from harness.program import Drain, Program, Submit
 from harness.prompts import Prompt
