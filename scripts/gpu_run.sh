@@ -99,7 +99,7 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
       done
       ;;
     bench-search)
-      part bench-search 150 python3 -m harness.cli bench search --device cuda --examples "${EXAMPLES:-40}"
+      part bench-search "${BENCH_SEARCH_S:-200}" python3 -m harness.cli bench search --device cuda --examples "${EXAMPLES:-40}"
       ;;
     search) # exit code 1: found
       for patch in ${SEARCH:-attempt-1 attempt-2 attempt-3}; do
