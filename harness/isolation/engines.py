@@ -41,13 +41,13 @@ class Engines:
     ) -> None:
         self.close()
 
-    def run(self, wanted: Run, stopped: Callable[[], bool] = lambda: False) -> Ran:
-        """Run a program on a warm engine.
+    def run(self, wanted: Run, stopped: Callable[[], bool] = lambda: False, patient: bool = False) -> Ran:
+        """Run a program on a warm engine; `patient`, rather wait for one that is busy than boot another.
 
         Raises RefusedConfiguration where SGLang refuses it, UsageError where the program can't run, Interrupted where
         `stopped` says so.
         """
-        child = self._take(wanted.program.config)
+        child = self._take(wanted.program.config, patient)
         try:
             ran = self._run(child, wanted, stopped)
         except BaseException:
@@ -108,11 +108,14 @@ class Engines:
         self.processes_started += 1
         return self.nursery.take()
 
-    def _take(self, config: EngineConfig) -> Child:
+    def _take(self, config: EngineConfig, patient: bool) -> Child:
         with self._free:
             while True:
                 child = next((one for one in self._idle if one.config == config), None)
                 room = len(self._idle) + len(self._busy) < self._most
+                if child is None and patient and any(one.config == config for one in self._busy):
+                    self._free.wait()
+                    continue
                 # Where a child has to import SGLang first, it is quicker to boot anew in one that has.
                 if child is None and room and (self.nursery.forks or not self._idle):
                     child = self._start()
@@ -131,6 +134,6 @@ class Engines:
             self._busy.discard(child)
             if child.alive:
                 self._idle.append(child)
-            self._free.notify()
+            self._free.notify_all()
         if not child.alive:
             child.end()

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 
-from harness.errors import UsageError
+from harness.errors import DEVICE_FAULT, UsageError
 from harness.isolation.child import Interrupted
-from harness.isolation.engines import Engines
+from harness.isolation.engines import FATAL, Engines
 from harness.isolation.messages import Run
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
@@ -17,6 +18,13 @@ from harness.search.finding import Finding
 from harness.search.progress import Progress
 from harness.search.shrink import Shortest, domain_pass
 from harness.search.weight import signature
+
+SHORT_SECONDS = 1.0
+"""A run that takes less waits for its turn on one engine sooner than for another to boot."""
+
+
+def _leaves_its_engine(ran: Ran) -> bool:
+    return ran.outcome.kind not in FATAL and DEVICE_FAULT not in (ran.outcome.text or "")
 
 
 def _any_alike(shortest: Shortest, colds: Sequence[Ran]) -> bool:
@@ -52,7 +60,8 @@ class Pursuit:
         surroundings = environment(nursery.device)
         try:
             self.progress.doing = "shrinking"
-            domain_pass(shortest, self._run, until, self._watch, self.at_once)
+            patient = _leaves_its_engine(first) and first.engine_seconds < SHORT_SECONDS
+            domain_pass(shortest, partial(self._run, patient=patient), until, self._watch, self.at_once)
             colds = self._confirmed(shortest)
             if not _any_alike(shortest, colds) and (cold := self._shrunk_from_cold(first, until - began)) is not None:
                 shortest = cold
@@ -95,8 +104,8 @@ class Pursuit:
         self.progress.programs += 1
         return ran
 
-    def _run(self, program: Program) -> Ran:
-        ran = self.engines.run(Run(program), self.stopped)
+    def _run(self, program: Program, patient: bool) -> Ran:
+        ran = self.engines.run(Run(program), self.stopped, patient)
         self.progress.programs += 1
         return ran
 
