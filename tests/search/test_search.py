@@ -35,7 +35,7 @@ class Stand:
         self._judge, self._cold = judge, cold or judge
         self.programs: list[Program] = []
 
-    def run(self, wanted: Run, stopped: Callable[[], bool] = lambda: False) -> Ran:
+    def run(self, wanted: Run, stopped: Callable[[], bool] = lambda: False, patient: bool = False) -> Ran:
         self.programs.append(wanted.program)
         outcome = self._judge(wanted.program)
         return Ran(wanted.program, outcome, wanted.program, steps=1, labels=Counter({"switched off": 1}))
