@@ -14,7 +14,11 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:  # torch takes seconds to import, and a command line that is refused needs none
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, device
+
+    Values = NDArray[np.int64]
 
 ARRIVED = 1
 """What a copy ends with: after a fault of the device, whether it was there before."""
@@ -25,40 +29,60 @@ class Copy:
 
     def __init__(self, *tensors: Tensor) -> None:
         """Begin; on the emulated device the values are there at once."""
-        self._ends = list(accumulate(tensor.numel() for tensor in tensors))
-        self._values: list[int] | None = None
-        if tensors and all(tensor.is_cuda for tensor in tensors):
-            self._arrive = self._begin(tensors)
-        else:
-            self._values = [value for tensor in tensors for value in tensor.reshape(-1).tolist()]
+        import torch  # whoever made the tensors has
 
-    def values(self, place: int) -> list[int]:
+        flat = [tensor.reshape(-1).long() for tensor in tensors]  # of several dtypes each would be a launch of its own
+        self._ends = list(accumulate(map(len, flat)))
+        self._values: Values | None = None
+        if flat and all(tensor.is_cuda for tensor in flat):
+            everything = torch.cat([*flat, _arrived(flat[0].device)])
+            self._arrive = _sent(everything)
+        elif flat:
+            self._values = torch.cat([tensor.cpu() for tensor in flat]).numpy()
+
+    def values(self, place: int) -> Values:
         """Those of one of the tensors, by its place; waits for the copy, and raises what the device does."""
         if self._values is None:
             self._values = self._arrive()
         return self._values[self._ends[place - 1] if place else 0 : self._ends[place]]
 
-    def _begin(self, tensors: tuple[Tensor, ...]) -> Callable[[], list[int]]:
-        import torch  # whoever made the tensors has
 
-        flat = [tensor.reshape(-1).long() for tensor in tensors]  # of several dtypes each would be a launch of its own
-        everything = torch.cat([*flat, _arrived(tensors[0].device)])
-        host = torch.empty(len(everything), dtype=everything.dtype, pin_memory=True)
-        host[-1] = not ARRIVED
-        host.copy_(everything, non_blocking=True)
-        done = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        done.record()
+class _Pinned:
+    """Memory of the host that a copy goes to, and the event that says when it is there; used again and again."""
 
-        def arrive() -> list[int]:
-            try:
-                done.synchronize()
-            except Exception:  # a later fault spoils no copy that was there before
-                if host[-1] != ARRIVED:
-                    raise
-            values: list[int] = host.tolist()
-            return values
+    def __init__(self, size: int) -> None:
+        import torch
 
-        return arrive
+        self.tensor = torch.empty(size, dtype=torch.int64, pin_memory=True)
+        self.values: Values = self.tensor.numpy()
+        self.done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+
+
+_spare: list[_Pinned] = []
+
+
+def _sent(everything: Tensor) -> Callable[[], Values]:
+    """Begin to copy what ends with ARRIVED; returns what waits for the values before that."""
+    size = len(everything)
+    pinned = _spare.pop() if _spare else _Pinned(size)
+    if len(pinned.values) < size:
+        pinned = _Pinned(2 * size)
+    pinned.values[size - 1] = not ARRIVED
+    pinned.tensor[:size].copy_(everything, non_blocking=True)
+    pinned.done.record()
+
+    def arrive() -> Values:
+        try:
+            pinned.done.synchronize()
+        except Exception:  # a later fault spoils no copy that was there before
+            if pinned.values[size - 1] != ARRIVED:
+                raise
+            return pinned.values[: size - 1]
+        values = pinned.values[: size - 1].copy()
+        _spare.append(pinned)
+        return values
+
+    return arrive
 
 
 @cache
@@ -71,7 +95,7 @@ def _arrived(device: device) -> Tensor:
 def on_host(*tensors: Tensor) -> list[list[int]]:
     """The values of integer tensors, flat."""
     copy = Copy(*tensors)
-    return [copy.values(place) for place in range(len(tensors))]
+    return [copy.values(place).tolist() for place in range(len(tensors))]
 
 
 @dataclass(slots=True)
@@ -80,10 +104,15 @@ class Fetched:
 
     TOGETHER: ClassVar[tuple[str, ...]] = ()
     """Their names: whoever asks for one has all of them fetched that can be had."""
-    _values: dict[str, Callable[[], list[int]]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _values: dict[str, Callable[[], Values]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def values(self, name: str) -> list[int]:
         """Those of one of the tensors, flat; of one that is None, none."""
+        values: list[int] = self.array(name).tolist()
+        return values
+
+    def array(self, name: str) -> Values:
+        """The same as an array."""
         if name not in self._values:
             fetch(self)
         if name not in self._values:  # who asks for one that can't be had hears why
@@ -98,6 +127,12 @@ class Fetched:
                     yield name, getattr(self, name)
 
 
+def _nothing() -> Values:
+    import numpy as np
+
+    return np.empty(0, dtype=np.int64)
+
+
 def fetch(*observations: Fetched) -> None:
     """Begin to copy what all of them have, as it is now."""
     wanted = [(seen, name, tensor) for seen in observations for name, tensor in seen.tensors()]
@@ -105,7 +140,7 @@ def fetch(*observations: Fetched) -> None:
     place = 0
     for seen, name, tensor in wanted:
         if tensor is None:
-            seen._values[name] = list
+            seen._values[name] = _nothing
         else:
             seen._values[name] = partial(copy.values, place)
             place += 1

@@ -171,7 +171,7 @@ class Launch(Fetched):
 class After(Fetched):
     """A step whose result has just been processed."""
 
-    TOGETHER = ("pages_owned",)
+    TOGETHER = ("pages_free", "pages_cached", "slots_owned")
     step: TraceStep
     requests: list[Request]
     memory: Memory
@@ -187,19 +187,22 @@ class After(Fetched):
     cases/upstream/draft-*."""
 
     @property
-    def pages_owned(self) -> Tensor:
-        """(1,) int: how many of the usable pages have an owner."""
+    def pages_free(self) -> Tensor:
+        """(free pages,) int."""
+        return self.memory.free
+
+    @property
+    def pages_cached(self) -> Tensor:
+        """(pages of the radix cache,) int."""
+        return self.memory.cached
+
+    @property
+    def slots_owned(self) -> Tensor | None:
+        """(pages,) int: the first slot of each page that a request owns; None without requests."""
         import torch  # whoever made the tensors has
 
-        memory = self.memory
-        owned = [memory.free, memory.cached]
-        if self.requests:
-            slots = torch.cat([memory.slots_of(request) for request in self.requests]).to(torch.int64)
-            owned.append(slots if memory.page_size == 1 else slots // memory.page_size)
-        pages = torch.cat(owned)
-        # What is no page at all marks one of the two ends, which are nobody's.
-        marks = torch.zeros(memory.pages + 2, dtype=torch.int64, device=pages.device)
-        return marks.index_fill_(0, pages.clamp(0, memory.pages + 1), 1)[1:-1].sum()
+        owned = [self.memory.slots_of(request) for request in self.requests]
+        return torch.cat(owned) if owned else None
 
 
 @dataclass(slots=True)

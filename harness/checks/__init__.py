@@ -136,24 +136,18 @@ class Checks:
         """Let one check look, count what it leaves out, and add what it finds."""
         self.looked[name] += 1
         in_part = False
-        for finding in _all(findings):
-            if isinstance(finding, Skipped):
-                self.skipped[name, finding.reason] += 1
-                in_part = True
-            else:
-                violations.append((name, finding))
+        try:
+            for finding in findings:
+                if isinstance(finding, Skipped):
+                    self.skipped[name, finding.reason] += 1
+                    in_part = True
+                else:
+                    violations.append((name, finding))
+        except Exception as error:
+            if DEVICE_FAULT in str(error):  # whoever reads the GPU first hears of it, whatever it looks for
+                raise
+            # A state that a check can't even be evaluated on is none that it allows.
+            seen = f"{type(error).__name__}: {error}"
+            violations.append((name, Violation("the state", "one that can be looked at", seen)))
         if in_part:
             self.looked_in_part[name] += 1
-
-
-def _all(findings: Findings) -> Findings:
-    """The findings; a state that a check can't even be evaluated on is none that it allows.
-
-    A device-side fault comes through: whoever reads the GPU first hears of it, whatever it looks for.
-    """
-    try:
-        yield from findings
-    except Exception as error:
-        if DEVICE_FAULT in str(error):
-            raise
-        yield Violation("the state", "one that can be looked at", f"{type(error).__name__}: {error}")

@@ -26,7 +26,7 @@ def fresh(sequences: list[list[int]], device: torch.device = CPU) -> list[tuple[
     target, draft = _pair(device)
     longest = max(map(len, sequences))
     ids = torch.tensor([[*tokens, *[0] * (longest - len(tokens))] for tokens in sequences], device=device)
-    with torch.no_grad():
+    with torch.inference_mode():
         features = target(ids[:, :-1]).features
         embedded = target.model.embed_tokens(ids[:, 1:])
         cache = draft(embedded, draft.fc(features), torch.arange(longest - 1, device=device)).cache

@@ -15,6 +15,7 @@ import psutil
 
 from harness.configuration import EngineConfig
 from harness.errors import RefusedConfiguration, UsageError
+from harness.isolation import machine
 from harness.isolation.inside import JOURNAL, OUTPUT, STACKS
 from harness.isolation.journal import Entry, last
 from harness.isolation.messages import Answer, Boot, Booted, BootFailed, Refused, Run
@@ -24,6 +25,8 @@ from harness.program import Program
 
 TICK_SECONDS = 0.2
 """How often a parent that waits looks at its child."""
+STACKS_SECONDS = 5.0
+"""How long a child that hangs may take to say where."""
 LINES_KEPT = 40
 OUT_OF_MEMORY_KILLS = Path("/sys/fs/cgroup/memory.events")
 
@@ -37,7 +40,9 @@ class Limits:
     """What a child may take before it counts as failed."""
 
     hang_seconds: float = 120.0
-    """Without a step beginning or ending. On a GPU a step may compile kernels."""
+    """Without a step beginning or ending, and without a compiler of kernels at work on the machine."""
+    compile_seconds: float = 900.0
+    """Even with one."""
     boot_seconds: float = 600.0
     memory_bytes: int = 8 << 30
     """Resident memory; a child above it is killed before the machine runs out."""
@@ -119,6 +124,7 @@ class Child:
 
     def _wait(self, patience_seconds: float, stopped: Callable[[], bool], doing: str) -> "Any | _End":
         moved, since = self._progress(), time.monotonic()
+        looked = since
         while True:
             connections.wait([self._connection, self._process.sentinel], TICK_SECONDS)
             if self._connection.poll():
@@ -132,8 +138,11 @@ class Child:
                 raise Interrupted
             if (seen := self._progress()) != moved:
                 moved, since = seen, time.monotonic()
-            elif time.monotonic() - since > patience_seconds:
-                return self._hung(patience_seconds, doing)
+                looked = since
+            elif time.monotonic() - looked > patience_seconds:
+                looked = time.monotonic()
+                if looked - since > self._limits.compile_seconds or not machine.compiling():
+                    return self._hung(looked - since, doing)
             if (memory := self._memory()) > self._limits.memory_bytes:
                 self._kill()
                 allowed = f"the {self._limits.memory_bytes / 1e9:.1f} GB that a child may take"
@@ -155,14 +164,23 @@ class Child:
     def _hung(self, seconds: float, doing: str) -> "_End":
         before = (self._folder / OUTPUT).stat().st_size
         os.kill(self.pid, STACKS)
-        patience = time.monotonic() + 2.0
+        patience = time.monotonic() + STACKS_SECONDS
         size = before
         while time.monotonic() < patience and (size == before or size != (self._folder / OUTPUT).stat().st_size):
             size = (self._folder / OUTPUT).stat().st_size
             connections.wait([self._process.sentinel], TICK_SECONDS)
         stacks = (self._folder / OUTPUT).read_bytes()[before:].decode(errors="replace")
+        stacks = stacks or f"none within {STACKS_SECONDS:g} s; {self._what_it_does()}"
         self._kill()
-        return _End("hangs", f"{doing} didn't return within {seconds:g} s", stacks)
+        return _End("hangs", f"{doing} didn't return within {seconds:.0f} s", stacks)
+
+    def _what_it_does(self) -> str:
+        try:
+            process = psutil.Process(self.pid)
+            others = ", ".join(child.name() for child in process.children(recursive=True)) or "none"
+            return f"state of the process: {process.status()}; processes of its own: {others}"
+        except psutil.Error as error:
+            return str(error)
 
     def _died(self, kills: int) -> "_End":
         self.alive = False

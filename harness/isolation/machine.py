@@ -14,6 +14,15 @@ CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
 
 
+COMPILERS = frozenset({"ninja", "nvcc", "cicc", "ptxas", "cudafe++", "cc1plus"})
+"""Processes that compile kernels: for flashinfer's attention minutes on a busy machine."""
+
+
+def compiling() -> bool:
+    """Whether kernels are compiled here: whoever needs them waits for it, or for the lock of another who does."""
+    return any(process.info["name"] in COMPILERS for process in psutil.process_iter(["name"]))
+
+
 def workers_without_gpu(cores: int, memory_bytes: int) -> int:
     """How many workers fit, each with an engine on the emulated device; one even where it doesn't fit."""
     return max(1, min(cores, (memory_bytes - RESERVED_BYTES) // ENGINE_BYTES))

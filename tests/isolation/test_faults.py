@@ -8,6 +8,7 @@ import pytest
 
 from harness.configuration import EngineConfig, Toggle
 from harness.engine.device import Device
+from harness.isolation import machine
 from harness.isolation.child import Limits
 from harness.isolation.engines import Engines
 from harness.isolation.messages import Run
@@ -29,7 +30,7 @@ MEMORY_BYTES = {Device.CPU: 2 << 30, Device.CUDA: 5 << 30}
 @pytest.fixture
 def engines(device: Device, request: pytest.FixtureRequest) -> Iterator[Engines]:
     # Only what is to hang is given up soon: on a busy machine the others may take a while.
-    patience = {"hang_seconds": 5.0} if "hanging" in request.node.name else {}
+    patience = {"hang_seconds": 5.0} if "hang" in request.node.name else {}
     limits = Limits(memory_bytes=MEMORY_BYTES[device], **patience)
     with Nursery(device, limits=limits) as nursery, Engines(nursery, most=2) as engines:
         yield engines
@@ -58,6 +59,14 @@ def test_nothing_is_lost(engines: Engines, name: str, kind: str, text: str, mess
     assert (again.outcome.kind, again.outcome.step) == (kind, FATAL_STEP)
     sound = Program(config=SOUND, operations=OPERATIONS)
     assert engines.run(Run(sound)).outcome.kind == "passes"
+
+
+def test_who_waits_for_a_compiler_doesnt_hang(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_work = iter([True, True])
+    monkeypatch.setattr(machine, "compiling", lambda: next(at_work, False))
+    ran = engines.run(Run(patched("hanging")))
+    assert (ran.outcome.kind, ran.outcome.step) == ("hangs", FATAL_STEP)
+    assert "within 15 s" in (ran.outcome.text or "")
 
 
 def test_an_exception_costs_no_process(engines: Engines) -> None:

@@ -41,6 +41,8 @@ class Observer:
         self._verified: dict[int, list[int]] = {}
         self._read: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
+        self._launched: list[Any] = []
+        """The requests of the batch that was launched last."""
         self.later = Later()
         """Seen at a step, and not yet looked at."""
         self._idle = True
@@ -61,7 +63,7 @@ class Observer:
 
     def launch(self, step: TraceStep, batch: Any) -> None:
         """A batch on its way to the worker."""
-        self._step = step
+        self._step, self._launched = step, list(batch.reqs)
         if not batch.forward_mode.is_decode():
             self._prefilling.update(step.requests)
             self._drafted_from_spec -= set(step.requests)
@@ -83,7 +85,7 @@ class Observer:
     def forward(self, step: TraceStep, batch: Any) -> None:
         """A forward of the target is about to run."""
         mode = batch.forward_mode.name
-        requests = self._in_batch(step)
+        requests = [request for request in self._launched if request.req_pool_idx is not None]
         each = {"DECODE": 1, "TARGET_VERIFY": getattr(batch.spec_info, "draft_token_num", None)}.get(mode)
         inputs = {name: _flat(getattr(batch, name)) for name in INPUTS}
         forward = Forward(
@@ -180,10 +182,6 @@ class Observer:
         except CheckFailed:
             self.later.settle()  # what was seen before is to be found first
             raise
-
-    def _in_batch(self, step: TraceStep) -> list[Any]:
-        by_number = {number_of(request.rid): request for request in self._holding_rows()}
-        return [by_number[number] for number in step.requests if number in by_number]
 
     def _holding_rows(self) -> list[Any]:
         scheduler = self._scheduler
