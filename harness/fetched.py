@@ -31,7 +31,9 @@ class Copy:
         """Begin; on the emulated device the values are there at once."""
         import torch  # whoever made the tensors has
 
-        flat = [tensor.reshape(-1).long() for tensor in tensors]  # of several dtypes each would be a launch of its own
+        # Of several dtypes each would be a launch of its own; most are flat int64, and to ask costs less than a call.
+        flat = [tensor if tensor.dim() == 1 else tensor.reshape(-1) for tensor in tensors]
+        flat = [tensor if tensor.dtype is torch.int64 else tensor.long() for tensor in flat]
         self._ends = list(accumulate(map(len, flat)))
         self._values: Values | None = None
         if flat and all(tensor.is_cuda for tensor in flat):

@@ -56,8 +56,8 @@ class Forward(Fetched):
         size, each = len(self.requests), self.tokens_each
         if each is None or len(self.out_cache_loc) != size * each or not len(self.rows) == len(self.seq_lens) == size:
             return None
-        positions = self.seq_lens.long().unsqueeze(1) + _range(self.first, self.first + each, self.seq_lens.device)
-        return self.table[self.rows.long().unsqueeze(1), positions].long()
+        positions = self.seq_lens.unsqueeze(1) + _range(self.first, self.first + each, self.seq_lens.device)
+        return self.table[self.rows.unsqueeze(1), positions]
 
 
 @cache
