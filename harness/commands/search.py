@@ -40,7 +40,9 @@ def command(
         str, typer.Option(metavar="FOLDER|redis://...", help="Hypothesis' example database.")
     ] = ".hypothesis/examples",
     shrink_seconds: Annotated[float, typer.Option(min=0, help="Time for shrinking.")] = 60.0,
-    hang_seconds: Annotated[float, typer.Option(min=1, help="A step that takes longer has hung.")] = 120.0,
+    hang_seconds: Annotated[
+        float, typer.Option(min=1, help="A step that takes longer has hung, unless kernels are compiled meanwhile.")
+    ] = 120.0,
 ) -> int:
     """Search for a program that a patch fails, shrink it, and write it down as a reproducer.
 

@@ -60,10 +60,14 @@ class Lab:
             nursery.close()
 
     def run(self, program: Program, keep_trace: bool = False, engines: Engines | None = None) -> Ran | None:
-        """Run a program with all checks, and count it; None where SGLang refuses its configuration."""
+        """Run a program with all checks, and count it; None where SGLang refuses its configuration.
+
+        It waits for a busy engine rather than boot another: the next program needs one of another configuration.
+        """
         engines = engines or self.engines()
         try:
-            ran = engines.run(Run(program, summary=labels, keep_trace=keep_trace), self._stop.is_set)
+            wanted = Run(program, summary=labels, keep_trace=keep_trace)
+            ran = engines.run(wanted, self._stop.is_set, patient=True)
         except RefusedConfiguration as error:
             self.progress.refuse(program.config, str(error))
             return None

@@ -20,6 +20,8 @@ from harness.validation.stage import Stage
 NAME = "same tokens"
 CONFIGURATIONS_EACH = 3
 """Of each worker, the first of the grid; a search takes the others."""
+IN_A_ROW = 3
+"""Programs of one configuration: each needs three engines, which are warm for the next ones."""
 
 
 def same_tokens(lab: Lab) -> Stage:
@@ -69,8 +71,8 @@ def grid_of(plan: Plan, worker: Worker | None) -> Sequence[EngineConfig]:
 
 
 def _programs(lab: Lab) -> Iterator[Program]:
-    configs: list[EngineConfig] = []
-    for worker in lab.workers:
-        configs += grid_of(lab.plan, worker)[:CONFIGURATIONS_EACH]
-    for number in count(lab.plan.seed):
-        yield program_of(configs[number % len(configs)], number)
+    """Some of each configuration in turn, the workers' alternately."""
+    of_workers = [grid_of(lab.plan, worker)[:CONFIGURATIONS_EACH] for worker in lab.workers]
+    configs = [config for alternatives in zip(*of_workers, strict=True) for config in alternatives]
+    for number in count():
+        yield program_of(configs[number // IN_A_ROW % len(configs)], lab.plan.seed + number)
