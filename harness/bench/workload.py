@@ -107,9 +107,9 @@ def measure(engines: Engines, results: Workload, rounds: Rounds[str], requests: 
         return contest.task(answers_of, in_flight(pattern, requests, results.low, results.high), number)
 
     def warm_up(pattern: str) -> Task:
-        """The pattern itself with short answers: kernels are compiled for batches of all its sizes."""
-        shortest = (WARM_UP_TOKENS,) * requests
-        return contest.task(shortest, in_flight(pattern, requests, results.low, results.high), 0)
+        """The pattern itself: kernels are compiled for batches of all its sizes, and with the first for all lengths."""
+        answers = answers_of if pattern == rounds.things[0] else (WARM_UP_TOKENS,) * requests
+        return contest.task(answers, in_flight(pattern, requests, results.low, results.high), 0)
 
     for turn, pattern, name, answers in rounds.play(engines, task, warm_up):
         results.records.append(Crossing.of(name, pattern, turn, answers.line(results.high)))
