@@ -39,7 +39,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
 shape="--shape llama-3.1-8b --accept-length 3" # MODELS="--target FOLDER --draft FOLDER" for weights
 pytest=(python3 -m pytest -v -p no:cacheprovider -p no:benchmark -W ignore --durations 5)
-for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-search search detect replay cold serve kernels answers throughput workload profile validate auto}; do
+for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks profile-checks bench-search search detect replay cold serve kernels answers throughput workload profile validate auto}; do
   case $name in
     main-job) TAIL=45 part main-job 100 python3 -m harness.cli run --batch-sizes 1,10,3 --dtype bfloat16 \
       --toggle warm --threshold 5 ;;
@@ -96,6 +96,11 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks bench-
       for worker in ${BENCH_CHECKS:-v1 v2}; do
         TAIL=8 part "bench-checks-$worker" 100 \
           python3 -m harness.cli bench checks --device cuda --worker "$worker" --dtype bfloat16
+      done
+      ;;
+    profile-checks)
+      for worker in ${PROFILE_CHECKS:-v1 v2}; do
+        TAIL=30 part "profile-checks-$worker" 90 python3 scripts/profile_checks.py "$worker" cuda
       done
       ;;
     bench-search)
