@@ -77,6 +77,7 @@ class Child:
             case Booted():
                 return None
             case Refused(message=message):
+                self.config = None
                 raise RefusedConfiguration(message)
             case BootFailed(text=text, message=message):
                 self.config = None
