@@ -143,7 +143,7 @@ class Child:
             elif time.monotonic() - looked > patience_seconds:
                 looked = time.monotonic()
                 if looked - since > self._limits.compile_seconds or not machine.compiling():
-                    return self._hung(looked - since, doing)
+                    return self._hung(patience_seconds, doing)
             if (memory := self._memory()) > self._limits.memory_bytes:
                 self._kill()
                 allowed = f"the {self._limits.memory_bytes / 1e9:.1f} GB that a child may take"
@@ -173,7 +173,7 @@ class Child:
         stacks = (self._folder / OUTPUT).read_bytes()[before:].decode(errors="replace")
         stacks = stacks or f"none within {STACKS_SECONDS:g} s; {self._what_it_does()}"
         self._kill()
-        return _End("hangs", f"{doing} didn't return within {seconds:.0f} s", stacks)
+        return _End("hangs", f"{doing} didn't return within {seconds:g} s", stacks)
 
     def _what_it_does(self) -> str:
         try:

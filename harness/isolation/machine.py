@@ -12,8 +12,6 @@ RESERVED_BYTES = 1_000_000_000
 """Left to the system and to whoever started the workers."""
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
-
-
 COMPILERS = frozenset({"ninja", "nvcc", "cicc", "ptxas", "cudafe++", "cc1plus"})
 """Processes that compile kernels: for flashinfer's attention minutes on a busy machine."""
 
