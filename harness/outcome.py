@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.checks import CheckFailed, Checks
 from harness.configuration import Value
-from harness.errors import UsageError
+from harness.errors import DEVICE_FAULT, UsageError
 from harness.program import Program
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ class Outcome(Value):
     """Index of the step at which it ended so."""
     text: str | None = None
     """The first line of what the check or the error says; of an expected outcome a part of it."""
+
+    @property
+    def device_fault(self) -> bool:
+        """Whether it says what makes a GPU useless to its process (`harness.errors.DEVICE_FAULT`)."""
+        return DEVICE_FAULT in (self.text or "")
 
     def meets(self, expected: "Outcome") -> bool:
         """Whether this is what was expected."""

@@ -172,7 +172,7 @@ class _Server:
     def _recover(self, outcome: Outcome) -> str | None:
         """Reset, or where that doesn't bring the engine back, say why and boot anew at the next program."""
         assert self._engine is not None
-        if DEVICE_FAULT in (outcome.text or ""):
+        if outcome.device_fault:
             self.poisoned = True
             return None
         try:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from harness.engine.device import Device
-from harness.errors import DEVICE_FAULT, UsageError
+from harness.errors import UsageError
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
@@ -24,7 +24,7 @@ def confirmations(ran: Ran, nursery: Nursery, at_once: int, stopped: Stopped, ru
 
 def variants(ran: Ran, nursery: Nursery, device: Device, stopped: Stopped) -> list[tuple[str, Outcome]]:
     """Of a fault on a GPU, which shows late and elsewhere: every launch awaited, and no graphs."""
-    if device is not Device.CUDA or not (ran.outcome.kind == "dies" or DEVICE_FAULT in (ran.outcome.text or "")):
+    if device is not Device.CUDA or not (ran.outcome.kind == "dies" or ran.outcome.device_fault):
         return []
     awaited = nursery.run(Run(ran.program), stopped, {"CUDA_LAUNCH_BLOCKING": "1"})
     tried = [("CUDA_LAUNCH_BLOCKING=1", awaited.outcome)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
-from harness.errors import DEVICE_FAULT, UsageError
+from harness.errors import UsageError
 from harness.isolation.child import Interrupted
 from harness.isolation.engines import FATAL, Engines
 from harness.isolation.messages import Run
@@ -21,10 +21,6 @@ from harness.search.weight import signature
 
 SHORT_SECONDS = 1.0
 """A run that takes less waits for its turn on one engine sooner than for another to boot."""
-
-
-def _leaves_its_engine(ran: Ran) -> bool:
-    return ran.outcome.kind not in FATAL and DEVICE_FAULT not in (ran.outcome.text or "")
 
 
 def _any_alike(shortest: Shortest, colds: Sequence[Ran]) -> bool:
@@ -60,7 +56,8 @@ class Pursuit:
         surroundings = environment(nursery.device)
         try:
             self.progress.doing = "shrinking"
-            patient = _leaves_its_engine(first) and first.engine_seconds < SHORT_SECONDS
+            leaves_its_engine = first.outcome.kind not in FATAL and not first.outcome.device_fault
+            patient = leaves_its_engine and first.engine_seconds < SHORT_SECONDS
             domain_pass(shortest, partial(self._run, patient=patient), until, self._watch, self.at_once)
             colds = self._confirmed(shortest)
             if not _any_alike(shortest, colds) and (cold := self._shrunk_from_cold(first, until - began)) is not None:
