@@ -1,11 +1,11 @@
 """Where the checks' time goes: microseconds a step in the harness's own calls, on the main job with all checks.
 
-    python scripts/profile_checks.py [v1|v2|none] [cpu|cuda]
+    python scripts/profile_checks.py v1 cuda
 
 A call that makes others holds their time, too. What a wait costs shows in whoever waits.
 """
 
-import sys
+import argparse
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -67,15 +67,18 @@ class Times:
 
 def main() -> None:
     """Run the job a few times, the first ones to warm up."""
-    worker, device = Worker(sys.argv[1]), Device(sys.argv[2])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("worker", choices=[worker.value for worker in Worker])
+    parser.add_argument("device", choices=[device.value for device in Device])
+    asked = parser.parse_args()
+    worker, device = Worker(asked.worker), Device(asked.device)
     device.prepare()
     times = Times()
     for owner, names in WATCHED.items():
         for name in names:
             times.watch(owner, name)
     fetched._sent = times.timed("_sent", fetched._sent)
-    slots = times.timed("Forward.own_slots", Forward.own_slots.fget)  # type: ignore[attr-defined]
-    Forward.own_slots = property(slots)  # type: ignore[assignment]
+    Forward.own_slots = property(times.timed("Forward.own_slots", Forward.own_slots.fget))
     config = EngineConfig(worker=worker, toggle=Toggle(threshold=5), dtype="bfloat16")
     program = Program.from_batch_sizes(config, MAIN_JOB, steps_each=16)
     with Engine(config, device) as engine:
