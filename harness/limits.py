@@ -16,11 +16,20 @@ def output_limit(config: EngineConfig, prompt_length: int) -> int:
 
 
 def ahead(config: EngineConfig) -> int:
-    """Tokens of a request that a step allocates beyond what is accepted.
+    """Tokens of a request that a step allocates beyond what is accepted: V2 does so a step earlier still."""
+    return 2 * a_step(config) if config.speculative else 0
 
-    managers/utils.py, get_alloc_len_per_decode; V2 does so a step earlier still.
+
+def a_step(config: EngineConfig) -> int:
+    """Tokens of a request for which a spec step needs KV slots, to draft or to verify.
+
+    managers/utils.py, get_alloc_len_per_decode. With pages and topk > 1 each branch of the tree has whole pages, with a
+    copy of the request's last one: ScheduleBatch.new_tokens_required_next_decode.
     """
-    return 2 * max(config.steps * config.topk, config.verified_tokens) if config.speculative else 0
+    each, page = config.steps, config.page_size
+    if config.topk > 1 and page > 1:
+        each = _pages(config.steps + page, page) * page
+    return max(each * config.topk, config.verified_tokens)
 
 
 def kv_tokens_needed(config: EngineConfig, submit: Submit, prompt_length: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
 from harness.engine.device import Device
+from harness.limits import a_step
 from harness.patches.stack import UNCHANGED, Patch
 
 Row = dict[str, Any]
@@ -186,6 +187,6 @@ def _tight(config: EngineConfig) -> int:
     """KV slots for two requests more than the threshold, as long as they are new."""
     assert config.toggle is not None
     page = config.page_size
-    ahead = max(config.steps * config.topk, config.verified_tokens) * (2 if config.worker is Worker.V2 else 1)
+    ahead = a_step(config) * (2 if config.worker is Worker.V2 else 1)
     each = -(-NEW // page) * page + -(-ahead // page) * page
     return (config.toggle.threshold + 2) * max(each, LEAST_EACH) + page

@@ -80,13 +80,28 @@ def outruns_row(config: EngineConfig, submit: Submit) -> bool:
     """Whether, near the context's end, slots may be allocated for which a request's row has no columns.
 
     A row of `ReqToTokenPool` has as many as the context and a verified tree, and four (_init_pools,
-    model_executor/model_runner_kv_cache_mixin.py). V2 allocates two steps ahead, v1 as much as it drafts. Cases
-    v1-draft-past-row and v2-allocation-past-row.
+    model_executor/model_runner_kv_cache_mixin.py). Cases v1-draft-past-row and v2-allocation-past-row.
     """
-    ahead = max(config.steps * config.topk, config.verified_tokens)
-    reach = 2 * ahead if config.worker is Worker.V2 else ahead - 2
     columns = config.context_length + config.verified_tokens + 4
-    return config.speculative and _longest(config, submit) + reach > columns
+    last = _longest(config, submit) - 2  # tokens in the cache before its last step
+    lengths = range(max(0, last + 1 - config.page_size), last + 1)
+    return config.speculative and max(_reach(config, length) for length in lengths) > columns
+
+
+def _reach(config: EngineConfig, length: int) -> int:
+    """Columns up to which a spec step uses the row of a request that has so many tokens in the cache.
+
+    V2 allocates two steps ahead, v1 as much as it drafts: with pages and topk > 1 whole pages for each branch, the last
+    page of the request's own tokens anew in each (`get_last_loc_large_page_size_large_top_k`, eagle_worker.py).
+    """
+    ahead, page = max(config.steps * config.topk, config.verified_tokens), config.page_size
+    if config.worker is Worker.V2:
+        return length + 2 + 2 * ahead
+    if config.topk == 1 or page == 1:
+        return length + ahead
+    own = length % page
+    each = -(-(own + config.steps) // page) * page
+    return max(length - own + each * config.topk, length + config.verified_tokens)
 
 
 def _longest(config: EngineConfig, submit: Submit) -> int:

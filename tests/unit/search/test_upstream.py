@@ -90,6 +90,15 @@ def test_rows_of_the_request_pool() -> None:
     assert not outruns_row(EngineConfig(context_length=64), to_the_end)
 
 
+def test_rows_where_each_branch_has_its_own_pages() -> None:
+    """At 58 tokens two branches of 7 steps have two pages of 16 each, behind 48 tokens: 112 columns of 108."""
+    config = EngineConfig(
+        topk=2, steps=7, page_size=16, attention_backend="flashinfer", dtype="bfloat16", context_length=96
+    )
+    lengths = [9 + new for new in range(20, 80) if not outruns_row(config, Submit(max_new_tokens=new))]
+    assert lengths[-1] == 57 + 2
+
+
 def test_a_mask_for_more_requests_than_are_captured() -> None:
     program = case("v2-eager-mask")
     (submit,) = program.submits
