@@ -25,28 +25,42 @@ ARRIVED = 1
 
 
 class Copy:
-    """Values of integer tensors, flat, on their way: one transfer where all are on a GPU."""
+    """Values of integer tensors, flat, on their way: one launch and one transfer where all are on a GPU."""
 
     def __init__(self, *tensors: Tensor) -> None:
         """Begin; on the emulated device the values are there at once."""
         import torch  # whoever made the tensors has
 
-        # Of several dtypes each would be a launch of its own; most are flat int64, and to ask costs less than a call.
-        flat = [tensor if tensor.dim() == 1 else tensor.reshape(-1) for tensor in tensors]
-        flat = [tensor if tensor.dtype is torch.int64 else tensor.long() for tensor in flat]
+        flat = [_words(tensor) for tensor in tensors]
+        self._wide = [tensor.dtype is not torch.int32 for tensor in tensors]
         self._ends = list(accumulate(map(len, flat)))
-        self._values: Values | None = None
+        self._words: NDArray[np.int32] | None = None
         if flat and all(tensor.is_cuda for tensor in flat):
             everything = torch.cat([*flat, _arrived(flat[0].device)])
             self._arrive = _sent(everything)
         elif flat:
-            self._values = torch.cat([tensor.cpu() for tensor in flat]).numpy()
+            self._words = torch.cat([tensor.cpu() for tensor in flat]).numpy()
 
     def values(self, place: int) -> Values:
         """Those of one of the tensors, by its place; waits for the copy, and raises what the device does."""
-        if self._values is None:
-            self._values = self._arrive()
-        return self._values[self._ends[place - 1] if place else 0 : self._ends[place]]
+        import numpy as np  # with torch
+
+        if self._words is None:
+            self._words = self._arrive()
+        words = self._words[self._ends[place - 1] if place else 0 : self._ends[place]]
+        return words.view(np.int64) if self._wide[place] else words.astype(np.int64)
+
+
+def _words(tensor: Tensor) -> Tensor:
+    """Flat, as int32: int64 as two each, since to convert it is a launch of its own."""
+    import torch
+
+    flat = tensor if tensor.dim() == 1 else tensor.reshape(-1)
+    if flat.dtype is torch.int32:
+        return flat
+    if flat.dtype is not torch.int64:  # what a patch has put there
+        flat = flat.long()
+    return flat.contiguous().view(torch.int32)
 
 
 class _Pinned:
@@ -55,34 +69,34 @@ class _Pinned:
     def __init__(self, size: int) -> None:
         import torch
 
-        self.tensor = torch.empty(size, dtype=torch.int64, pin_memory=True)
-        self.values: Values = self.tensor.numpy()
+        self.tensor = torch.empty(size, dtype=torch.int32, pin_memory=True)
+        self.words: NDArray[np.int32] = self.tensor.numpy()
         self.done = torch.cuda.Event()  # type: ignore[no-untyped-call]
 
 
 _spare: list[_Pinned] = []
 
 
-def _sent(everything: Tensor) -> Callable[[], Values]:
-    """Begin to copy what ends with ARRIVED; returns what waits for the values before that."""
+def _sent(everything: Tensor) -> Callable[[], NDArray[np.int32]]:
+    """Begin to copy int32 that ends with ARRIVED; returns what waits for all before that."""
     size = len(everything)
     pinned = _spare.pop() if _spare else _Pinned(size)
-    if len(pinned.values) < size:
+    if len(pinned.words) < size:
         pinned = _Pinned(2 * size)
-    pinned.values[size - 1] = not ARRIVED
+    pinned.words[size - 1] = not ARRIVED
     pinned.tensor[:size].copy_(everything, non_blocking=True)
     pinned.done.record()
 
-    def arrive() -> Values:
+    def arrive() -> NDArray[np.int32]:
         try:
             pinned.done.synchronize()
         except Exception:  # a later fault spoils no copy that was there before
-            if pinned.values[size - 1] != ARRIVED:
+            if pinned.words[size - 1] != ARRIVED:
                 raise
-            return pinned.values[: size - 1]
-        values = pinned.values[: size - 1].copy()
+            return pinned.words[: size - 1]
+        words = pinned.words[: size - 1].copy()
         _spare.append(pinned)
-        return values
+        return words
 
     return arrive
 
@@ -91,7 +105,7 @@ def _sent(everything: Tensor) -> Callable[[], Values]:
 def _arrived(device: device) -> Tensor:
     import torch
 
-    return torch.tensor([ARRIVED], device=device)
+    return torch.tensor([ARRIVED], dtype=torch.int32, device=device)
 
 
 def on_host(*tensors: Tensor) -> list[list[int]]:

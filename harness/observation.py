@@ -7,21 +7,22 @@ host is fetched together (`values`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING
 
-from harness.fetched import Fetched
+from harness.fetched import Copy, Fetched
 from harness.trace import TraceStep
 
 if TYPE_CHECKING:  # torch takes seconds to import, and a command line that is refused needs none
-    from torch import Tensor, device
+    from torch import Tensor
+
+    from harness.fetched import Values
 
 
 @dataclass(slots=True)
 class Forward(Fetched):
     """A forward of the target, about to run."""
 
-    TOGETHER = ("seq_lens", "out_cache_loc", "input_ids", "own_slots")
+    TOGETHER = ("seq_lens", "out_cache_loc", "input_ids", "rows", "near")
     step: TraceStep
     mode: str
     """DECODE, TARGET_VERIFY or EXTEND."""
@@ -44,6 +45,8 @@ class Forward(Fetched):
     """(rows, context) int32: the KV slot of each position of each request."""
     allocated: tuple[int, ...]
     """Positions of each request that it owns slots for."""
+    last_row: int
+    """The last row of `table` that one of the requests has."""
 
     @property
     def first(self) -> int:
@@ -51,20 +54,28 @@ class Forward(Fetched):
         return -1 if self.mode == "DECODE" else 0
 
     @property
-    def own_slots(self) -> Tensor | None:
-        """(tokens,) the slots that the table has for the new tokens; None where the inputs' lengths don't fit."""
+    def near(self) -> Tensor | None:
+        """The part of `table` in which the requests' slots are, those of a tree that v1 verifies beyond what they own.
+
+        None where it says nothing about the inputs.
+        """
         size, each = len(self.requests), self.tokens_each
         if each is None or len(self.out_cache_loc) != size * each or not len(self.rows) == len(self.seq_lens) == size:
             return None
-        positions = self.seq_lens.unsqueeze(1) + _range(self.first, self.first + each, self.seq_lens.device)
-        return self.table[self.rows.unsqueeze(1), positions]
+        return self.table[: self.last_row + 1, : max(self.allocated, default=0) + each]
 
-
-@cache
-def _range(start: int, end: int, device: device) -> Tensor:
-    import torch
-
-    return torch.arange(start, end, device=device)
+    def own_slots(self) -> list[list[int]] | None:
+        """The slots that the table has for the new tokens of each request; None where the inputs' lengths don't fit."""
+        table, each = self.near, self.tokens_each
+        if table is None or each is None:
+            return None
+        slots, (height, width) = self.array("near"), table.shape
+        firsts = [length + self.first for length in self.values("seq_lens")]
+        places = list(zip(self.values("rows"), firsts, strict=True))
+        if not all(0 <= row < height and 0 <= first <= width - each for row, first in places):
+            slots, (height, width) = Copy(self.table).values(0), self.table.shape  # where no request has slots
+        slots = slots.reshape(height, width)
+        return [slots[row, first : first + each].tolist() for row, first in places]
 
 
 @dataclass(slots=True)
@@ -145,10 +156,6 @@ class Memory:
     locked_tokens: int
     """Tokens of the radix cache that requests hold."""
 
-    def slots_of(self, request: Request) -> Tensor:
-        """The first slot of each page that a request owns: whole pages, since what the radix cache has is aligned."""
-        return self.table[request.row, request.protected : request.allocated : self.page_size]
-
 
 @dataclass(slots=True)
 class Launch(Fetched):
@@ -171,7 +178,7 @@ class Launch(Fetched):
 class After(Fetched):
     """A step whose result has just been processed."""
 
-    TOGETHER = ("pages_free", "pages_cached", "slots_owned")
+    TOGETHER = ("pages_free", "pages_cached", "near")
     step: TraceStep
     requests: list[Request]
     memory: Memory
@@ -197,12 +204,20 @@ class After(Fetched):
         return self.memory.cached
 
     @property
-    def slots_owned(self) -> Tensor | None:
-        """(pages,) int: the first slot of each page that a request owns; None without requests."""
-        import torch  # whoever made the tensors has
+    def near(self) -> Tensor | None:
+        """The part of the table in which the requests' slots are; None without requests."""
+        if not self.requests:
+            return None
+        last_row, longest = (max(getattr(request, name) for request in self.requests) for name in ("row", "allocated"))
+        return self.memory.table[: last_row + 1, :longest]
 
-        owned = [self.memory.slots_of(request) for request in self.requests]
-        return torch.cat(owned) if owned else None
+    def pages_owned(self) -> list[Values]:
+        """The pages that each request owns: whole ones, since what the radix cache has is aligned."""
+        table = self.near
+        if table is None:
+            return []
+        slots, size = self.array("near").reshape(table.shape), self.memory.page_size
+        return [slots[request.row, request.protected : request.allocated : size] // size for request in self.requests]
 
 
 @dataclass(slots=True)

@@ -20,13 +20,15 @@ from harness.engine.engine import Engine
 from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.later import Later
 from harness.engine.v0_5_12.observer import Observer
-from harness.observation import Forward
+from harness.observation import After, Forward
 from harness.program import Program
 
 WATCHED: dict[type, tuple[str, ...]] = {
     Observer: ("launch", "forward", "forwarded", "processed", "_memory", "_compare", "_look_at_draft", "_saw_replay"),
     GraphWatch: ("_replay", "_poison"),
     Later: ("begin", "finish"),
+    Forward: ("own_slots",),
+    After: ("pages_owned",),
     fetched.Copy: ("__init__", "values"),
     Checks: MOMENTS,
 }
@@ -78,7 +80,6 @@ def main() -> None:
         for name in names:
             times.watch(owner, name)
     fetched._sent = times.timed("_sent", fetched._sent)
-    Forward.own_slots = property(times.timed("Forward.own_slots", Forward.own_slots.fget))
     config = EngineConfig(worker=worker, toggle=Toggle(threshold=5), dtype="bfloat16")
     program = Program.from_batch_sizes(config, MAIN_JOB, steps_each=16)
     with Engine(config, device) as engine:

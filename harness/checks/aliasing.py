@@ -15,11 +15,12 @@ class Aliasing(Check):
 
     def at_forward(self, forward: Forward) -> Findings:
         """Compare slot by slot; where the inputs' lengths don't fit I1 says so."""
-        each, expected = forward.tokens_each, forward.values("own_slots")
-        if each is None or not expected or expected == (seen := forward.values("out_cache_loc")):
+        own, each = forward.own_slots(), forward.tokens_each
+        if own is None or each is None:
             return
-        for place, length in enumerate(forward.values("seq_lens")):
-            mine = slice(place * each, (place + 1) * each)
-            if expected[mine] != seen[mine]:
-                what = f"KV slots written at positions from {length + forward.first} on"
-                yield Violation(what, expected[mine], seen[mine], forward.requests[place])
+        slots, lengths = forward.values("out_cache_loc"), forward.values("seq_lens")
+        for place, expected in enumerate(own):
+            seen = slots[place * each : (place + 1) * each]
+            if seen != expected:
+                what = f"KV slots written at positions from {lengths[place] + forward.first} on"
+                yield Violation(what, expected, seen, forward.requests[place])

@@ -20,17 +20,15 @@ def _pair(device: torch.device) -> tuple[Target, Draft]:
 def fresh(sequences: list[list[int]], device: torch.device = CPU) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Keys and values of a draft prefill of each sequence, (tokens - 1, heads, head size) float32, on `device`.
 
-    Entry p is of token p + 1 and the target's hidden state at p. One forward for all: attention is causal, so that
-    what pads a shorter sequence isn't seen by it.
+    Entry p is of token p + 1 and the target's hidden state at p. One forward of the target for all, as far as the draft
+    needs it: attention is causal, so that what pads a shorter sequence isn't seen by it.
     """
     target, draft = _pair(device)
     longest = max(map(len, sequences))
     ids = torch.tensor([[*tokens, *[0] * (longest - len(tokens))] for tokens in sequences], device=device)
     with torch.inference_mode():
-        features = target(ids[:, :-1]).features
-        embedded = target.model.embed_tokens(ids[:, 1:])
-        cache = draft(embedded, draft.fc(features), torch.arange(longest - 1, device=device)).cache
-    keys, values = cache
+        embedded, hidden = target.model.embed_tokens(ids[:, 1:]), draft.fc(target.features(ids[:, :-1]))
+        keys, values = draft.entries(embedded, hidden, torch.arange(longest - 1, device=device))
     return [
         (keys[row, :, : len(tokens) - 1].transpose(0, 1), values[row, :, : len(tokens) - 1].transpose(0, 1))
         for row, tokens in enumerate(sequences)

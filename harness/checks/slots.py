@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.checks.base import Check, Findings, Violation
-from harness.observation import After, Memory, Request
+from harness.observation import After
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
+    from harness.fetched import Values
+
+    Named = tuple[str, int | None, Values]
+    """What pages they are, of which request, and the pages."""
 
 NAMED = 6
 """Pages that a violation names."""
@@ -28,13 +29,18 @@ class Slots(Check):
 
     def after_step(self, after: After) -> Findings:
         """Only if the owned pages are no partition, look at whose they are."""
-        memory = after.memory
-        owned = after.array("slots_owned") // memory.page_size
-        if not _partition(memory.pages, after.array("pages_free"), after.array("pages_cached"), owned):
-            yield from _violations(memory, after.requests)
+        owned = after.pages_owned()
+        free, cached = after.array("pages_free"), after.array("pages_cached")
+        if not _partition(after.memory.pages, free, cached, *owned):
+            named: list[Named] = [
+                ("KV pages of the allocator", None, free),
+                ("KV pages of the radix cache", None, cached),
+            ]
+            named += [("KV pages", request.number, pages) for request, pages in zip(after.requests, owned, strict=True)]
+            yield from _violations(after.memory.pages, named)
 
 
-def _partition(pages: int, *owned: NDArray[np.int64]) -> bool:
+def _partition(pages: int, *owned: Values) -> bool:
     """Whether there are as many owned pages as pages, and no page without an owner: then each has one."""
     import numpy as np  # with torch, which an engine has imported by now
 
@@ -45,28 +51,23 @@ def _partition(pages: int, *owned: NDArray[np.int64]) -> bool:
     return len(everything) == pages and bool(marks[1:-1].all())
 
 
-def _violations(memory: Memory, requests: list[Request]) -> Findings:
+def _violations(pages: int, named: list[Named]) -> Findings:
     """Count the owners of each page."""
-    import torch
+    import numpy as np
 
-    owned = [(request, memory.slots_of(request) // memory.page_size) for request in requests]
-    named: list[tuple[str, int | None, Tensor]] = [("KV pages", request.number, pages) for request, pages in owned]
-    named += [("KV pages of the allocator", None, memory.free), ("KV pages of the radix cache", None, memory.cached)]
-    for what, number, pages in named:
-        stray = pages[(pages < 1) | (pages > memory.pages)]
+    for what, number, owned in named:
+        stray = owned[(owned < 1) | (owned > pages)]
         if len(stray):
-            yield Violation(what, f"1 to {memory.pages}", stray[:NAMED].tolist(), number)
-    everything = torch.cat([memory.free, memory.cached, *(pages for _, pages in owned)])
-    inside = everything[(everything >= 1) & (everything <= memory.pages)].to(torch.int64)
-    counts = torch.bincount(inside, minlength=memory.pages + 1)
-    for page in (counts[1:] != 1).nonzero().flatten()[:NAMED].add(1).tolist():
-        yield Violation(f"owners of KV page {page}", "one", _owners(page, memory, owned) or "nobody")
+            yield Violation(what, f"1 to {pages}", stray[:NAMED].tolist(), number)
+    everything = np.concatenate([owned for *_, owned in named])
+    counts = np.bincount(everything[(everything >= 1) & (everything <= pages)], minlength=pages + 1)
+    for page in (np.flatnonzero(counts[1:] != 1)[:NAMED] + 1).tolist():
+        yield Violation(f"owners of KV page {page}", "one", _owners(page, named) or "nobody")
 
 
-def _owners(page: int, memory: Memory, owned: list[tuple[Request, Tensor]]) -> list[str]:
-    names = ["the allocator"] * int((memory.free == page).sum()) + ["the radix cache"] * int(
-        (memory.cached == page).sum()
-    )
-    for request, pages in owned:
-        names += [f"request {request.number}"] * int((pages == page).sum())
+def _owners(page: int, named: list[Named]) -> list[str]:
+    names = []
+    for what, number, owned in named:
+        owner = what.removeprefix("KV pages of ") if number is None else f"request {number}"
+        names += [owner] * int((owned == page).sum())
     return names

@@ -101,7 +101,8 @@ class Observer:
             out_cache_loc=inputs["out_cache_loc"],
             rows=batch.req_pool_indices,
             table=self._scheduler.req_to_token_pool.req_to_token,
-            allocated=tuple(request.kv_allocated_len for request in requests),
+            allocated=tuple([request.kv_allocated_len for request in requests]),
+            last_row=max([request.req_pool_idx for request in requests], default=0),
         )
         self.later.add(step.index, forward, partial(self._look_at_forward, step, batch, requests, forward))
         self.later.begin()

@@ -59,6 +59,7 @@ def forward(mode: str = "TARGET_VERIFY", **more: object) -> Forward:
         rows=torch.tensor([1, 2]),
         table=table(),
         allocated=(11, 11),
+        last_row=2,
     )
     return replace(usual, **more)
 

@@ -368,7 +368,7 @@ def test_a_device_side_fault_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_state_that_can_not_be_looked_at_is_no_pass() -> None:
-    broken = forward("DECODE", seq_lens=torch.tensor([8, 99]), seq_lens_cpu=None)
+    broken = forward("DECODE", rows=torch.tensor([1, 99]))
     assert any(line.startswith("I8: the state is IndexError") for line in found("at_forward", broken))
 
 
