@@ -148,6 +148,8 @@ class EngineConfig(Value):
             raise ValueError("worker v2 runs with overlap scheduling only: leave overlap at its default")
         if self.worker is Worker.V2 and self.topk != 1:
             raise ValueError(f"worker v2 supports topk 1 only, not {self.topk}: set topk=1, or use worker v1")
+        if self.attention_backend == "flashinfer" and self.dtype == "float32":
+            raise ValueError("attention_backend flashinfer has no float32: use bfloat16 or float16")
         if self.speculative and not 2 <= self.verified_tokens <= self._tree_size:
             raise ValueError(
                 f"draft_tokens={self.verified_tokens} doesn't fit: topk {self.topk} with {self.steps} steps makes a "

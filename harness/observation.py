@@ -192,6 +192,8 @@ class After(Fetched):
     without_draft: set[int] = field(default_factory=set)
     """After a spec step, requests whose KV holds slots in which SGLang itself leaves no right draft entry:
     cases/upstream/draft-*."""
+    misdrafted: bool = False
+    """Whether SGLang itself drafted this spec step in the wrong slots: cases/upstream/v1-draft-at-page-ends."""
 
     @property
     def pages_free(self) -> Tensor:

@@ -44,7 +44,7 @@ GraphsOption = Annotated[
 ]
 DtypeOption = Annotated[str | None, option("float32, bfloat16 or float16 [float32].")]
 DeviceDtypeOption = Annotated[str | None, option("[float32 on a CPU, bfloat16 on a GPU]")]
-BackendOption = Annotated[str | None, option("triton or, on a GPU, flashinfer [triton].")]
+BackendOption = Annotated[str | None, option("triton or flashinfer [triton].")]
 KvTokensOption = Annotated[int | None, option("KV pool, in tokens [4096].")]
 RunningOption = Annotated[int | None, option("Most requests that run at once [16].")]
 OverlapOption = Annotated[

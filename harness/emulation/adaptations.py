@@ -110,6 +110,20 @@ def adapt_sglang() -> None:
     for reference in TRITON_REFERENCES:
         reference.install()
     _capture_graphs()
+    _stand_in_for_flashinfer()
+
+
+def _stand_in_for_flashinfer() -> None:
+    """Give SGLang Triton's attention where it asks for flashinfer's, which has no CPU kernels.
+
+    Both attend to the slots that SGLang's own kernels have listed for them. SGLang takes pages of several tokens
+    together with topk > 1 for flashinfer alone (`ServerArgs`, server_args.py).
+    """
+    backends = importlib.import_module("sglang.srt.layers.attention.attention_registry").ATTENTION_BACKENDS
+    backends["flashinfer"] = backends["triton"]
+    drafts = importlib.import_module(f"{SPECULATIVE}.draft_utils").DraftBackendFactory
+    drafts._create_flashinfer_decode_backend = drafts._create_triton_decode_backend
+    drafts._create_flashinfer_prefill_backend = drafts._create_triton_prefill_backend
 
 
 def _capture_graphs() -> None:

@@ -9,7 +9,7 @@ from harness.checks import Checks
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.errors import NoProgress
-from harness.errors import RefusedConfiguration, UsageError
+from harness.errors import UsageError
 from harness.limits import check_program
 from harness.models import check_tokens, vocabulary_size
 from harness.patches import overlay, plugins
@@ -66,10 +66,6 @@ class Engine:
         measuring a boot. Without `copies` of what graphs read and write, gigabytes where batches and vocabulary are
         large, a reset leaves that as it is: for measuring throughput, not for finding bugs.
         """
-        if device is Device.CPU and config.attention_backend != "triton":
-            raise RefusedConfiguration(
-                f"attention_backend {config.attention_backend} needs a GPU: the emulated device has triton's only"
-            )
         named = worker(config.patch)
         if named is not None:
             file_of(named)

@@ -80,7 +80,8 @@ def outruns_row(config: EngineConfig, submit: Submit) -> bool:
     """Whether, near the context's end, slots may be allocated for which a request's row has no columns.
 
     A row of `ReqToTokenPool` has as many as the context and a verified tree, and four (_init_pools,
-    model_executor/model_runner_kv_cache_mixin.py). Cases v1-draft-past-row and v2-allocation-past-row.
+    model_executor/model_runner_kv_cache_mixin.py). Cases v1-draft-past-row, v1-draft-pages-past-row
+    and v2-allocation-past-row.
     """
     columns = config.context_length + config.verified_tokens + 4
     last = _longest(config, submit) - 2  # tokens in the cache before its last step

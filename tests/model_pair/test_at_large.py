@@ -1,5 +1,9 @@
 """The model pair's properties on large samples, and against Hugging Face's Llama. Minutes."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -49,11 +53,23 @@ def test_a_position_off_by_one_shows_for_every_period(offset: int) -> None:
         assert changed_by_position(pair, period, period + 2, 8, offset) == 1.0, period
 
 
-def test_target_is_the_llama_of_transformers() -> None:
-    from transformers import LlamaForCausalLM
+LOGITS_OF_TRANSFORMERS = """
+import sys
+import torch
+from transformers import LlamaForCausalLM
 
-    reference = LlamaForCausalLM.from_pretrained(HOME / "target", dtype=torch.float32, attn_implementation="sdpa")
+folder, ids, logits = sys.argv[1:]
+reference = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa")
+with torch.no_grad():
+    torch.save(reference(torch.load(ids)).logits, logits)
+"""
+
+
+def test_target_is_the_llama_of_transformers(tmp_path: Path) -> None:
+    """In a process of its own: where SGLang has been imported transformers leaves RoPE's frequencies uninitialised."""
     ids = sequences(20, range(4), 300)
-    with torch.no_grad():
-        expected = reference(ids).logits
+    torch.save(ids, tmp_path / "ids")
+    arguments = (HOME / "target", tmp_path / "ids", tmp_path / "logits")
+    subprocess.run([sys.executable, "-c", LOGITS_OF_TRANSFORMERS, *map(str, arguments)], check=True)
+    expected = torch.load(tmp_path / "logits")
     torch.testing.assert_close(Pair.load().target(ids).logits, expected, rtol=1e-5, atol=1e-4)

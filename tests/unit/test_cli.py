@@ -34,7 +34,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ("run --batch-sizes 1 --dtype int4", "dtype: Input should be 'float32', 'bfloat16' or 'float16'"),
         ("run --batch-sizes 1 --target /no/model --draft /no/draft", "no model in /no/model"),
         ("run --batch-sizes 1 --draft /no/draft", "--draft needs --target"),
-        ("run --batch-sizes 1 --device cpu --attention-backend flashinfer", "flashinfer needs a GPU"),
+        ("run --batch-sizes 1 --attention-backend flashinfer", "attention_backend flashinfer has no float32"),
         ("run /no/program.json", "/no/program.json: No such file or directory"),
         ("run /no/program.json --worker v1", "a program file brings its own configuration"),
         ("run --batch-sizes 1,1,1,1,1,1,1,1,1,1 --steps-each 15", "more than context_length 512 leaves"),

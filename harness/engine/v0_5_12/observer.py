@@ -11,10 +11,10 @@ import torch
 from harness.checks import CheckFailed, Checks
 from harness.engine.v0_5_12.buffers import model_runners
 from harness.engine.v0_5_12.draft_caches import draft_cache, radix_caches
+from harness.engine.v0_5_12.excuses import Excuses
 from harness.engine.v0_5_12.graph_watch import GraphWatch
 from harness.engine.v0_5_12.later import Later, copied
 from harness.engine.v0_5_12.requests import number_of
-from harness.fetched import on_host
 from harness.observation import After, Compared, Forward, Launch, Memory, Replay, Request
 from harness.trace import Trace, TraceStep
 
@@ -35,10 +35,7 @@ class Observer:
         self._drafted_from_spec: set[int] = set()
         self._compared: set[tuple[str, int]] = set()
         self._last_mode = ""
-        self._without_draft: set[int] = set()
-        self._lacking: dict[tuple[int, int], bool] = {}
-        """By request and its retractions: whether it got such slots from the radix cache, or at a chunk's end."""
-        self._verified: dict[int, list[int]] = {}
+        self._excuses = Excuses(scheduler, trace)
         self._read: dict[int, list[int]] = {}
         self._step: TraceStep | None = None
         self._launched: list[Any] = []
@@ -118,7 +115,7 @@ class Observer:
         if forward.mode == "DECODE":
             self._read[step.index] = forward.values("input_ids")
             self._drafted_from_spec -= set(step.requests)
-        self._follow_draft(step, batch, forward)
+        self._excuses.forward(step, batch, forward)
         if forward.mode == "TARGET_VERIFY":
             self._look_at_draft(step, requests, forward)
 
@@ -147,10 +144,7 @@ class Observer:
                 self._in_flight[number] -= 1
         else:
             self._prefilling.subtract(step.requests)
-        for number, slots in self._verified.items():
-            if self._trace.requests[number].finish_reason is not None:
-                self._without_draft |= set(slots)
-        self._verified.clear()
+        self._excuses.processed()
         holding = self._holding_rows()
         requests = [self._request(request) for request in holding]
         read = self._read.pop(step.index, ())
@@ -164,11 +158,12 @@ class Observer:
             streamed={number: request.output for number, request in traced.items()},
             read=dict(zip(step.requests, read, strict=False)),
             ended={number: request.finish_reason for number, request in traced.items() if request.finish_reason},
-            without_draft=set() if step.accepted is None else self._with_slots_without_draft(step, holding),
+            without_draft=self._excuses.requests_without_draft(step, holding),
+            misdrafted=self._excuses.misdrafted(step),
         )
         self.later.add(step.index, after, partial(self._checks.after_step, after))
         self.later.settle(until=step.index)
-        if self._idle and not was_idle and (cached := radix_caches(self._scheduler, self._without_draft)):
+        if self._idle and not was_idle and (cached := radix_caches(self._scheduler, self._excuses.without_draft)):
             self._checks.draft_caches(step.index, cached)
 
     def _saw_replay(self, replay: Replay) -> None:
@@ -208,19 +203,6 @@ class Observer:
             prefilled=not self._prefilling[number] and request.is_chunked == 0 and bool(request.output_ids),
         )
 
-    def _with_slots_without_draft(self, step: TraceStep, holding: list[Any]) -> set[int]:
-        """Of a spec step's requests, those that hold such slots: from a prefill, so that one look at each is enough."""
-        decoding = {number: request for request in holding if (number := number_of(request.rid)) in step.requests}
-        prefills = {number: (number, request.retraction_count) for number, request in decoding.items()}
-        new = {number: request for number, request in decoding.items() if prefills[number] not in self._lacking}
-        table = self._scheduler.req_to_token_pool.req_to_token
-        looked_at = new if self._without_draft else {}
-        slots = on_host(*(table[one.req_pool_idx, : one.kv_committed_len] for one in looked_at.values()))
-        self._lacking |= dict.fromkeys((prefills[number] for number in new), False)
-        for number, mine in zip(looked_at, slots, strict=True):
-            self._lacking[prefills[number]] = not self._without_draft.isdisjoint(mine)
-        return {number for number, prefill in prefills.items() if self._lacking[prefill]}
-
     def _memory(self) -> Memory:
         scheduler = self._scheduler
         allocator, tree, rows = (
@@ -246,27 +228,6 @@ class Observer:
             locked_tokens=int(tree.protected_size()),
         )
 
-    def _follow_draft(self, step: TraceStep, batch: Any, forward: Forward) -> None:
-        """Keep the slots in which SGLang itself leaves no draft entry, or a wrong one.
-
-        The last of a chunk that isn't a prompt's last, made of a token that was only predicted; in v1 those of the run
-        that ends a request, which no draft extend follows.
-        """
-        chunked = self._scheduler.chunked_req
-        chunk_ends = chunked is not None and number_of(chunked.rid) in step.requests
-        verified = batch.forward_mode.is_target_verify() and not self._scheduler.enable_overlap
-        self._verified.clear()
-        if not (chunk_ends or verified or self._without_draft):
-            return
-        slots = forward.values("out_cache_loc")
-        self._without_draft -= set(slots)
-        if chunk_ends and batch.extend_seq_lens_cpu is not None:
-            place = step.requests.index(number_of(chunked.rid))
-            self._without_draft.add(slots[sum(batch.extend_seq_lens_cpu[: place + 1]) - 1])
-        if verified:
-            each = len(slots) // len(step.requests)
-            self._verified = {n: slots[i * each : (i + 1) * each] for i, n in enumerate(step.requests)}
-
     def _look_at_draft(self, step: TraceStep, requests: list[Any], forward: Forward) -> None:
         """Show the draft's KV where a request drafts after a prefill or a plain step."""
         runners = model_runners(self._scheduler)
@@ -281,7 +242,7 @@ class Observer:
             number, tokens = number_of(request.rid), [*request.origin_input_ids, *request.output_ids]
             known = min(lengths[number], len(tokens) - 1)
             slots = self._scheduler.req_to_token_pool.req_to_token[request.req_pool_idx, :known].long()
-            caches.append(draft_cache(self._scheduler, self._without_draft, number, tokens, slots))
+            caches.append(draft_cache(self._scheduler, self._excuses.without_draft, number, tokens, slots))
         self._checks.draft_caches(step.index, caches)
 
 

@@ -69,6 +69,7 @@ def test_the_end_of_the_context(settings: dict[str, Any], least: int) -> None:
         ("draft-indices-short", outruns_context),
         ("v1-verify-mask-short", outruns_context),
         ("v1-draft-past-row", outruns_row),
+        ("v1-draft-pages-past-row", outruns_row),
         ("v2-allocation-past-row", outruns_row),
     ],
 )
