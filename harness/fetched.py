@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # torch takes seconds to import, and a command line that is r
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor, device
+    from torch.cuda import Stream
 
     Values = NDArray[np.int64]
 
@@ -85,7 +86,7 @@ def _sent(everything: Tensor) -> Callable[[], NDArray[np.int32]]:
         pinned = _Pinned(2 * size)
     pinned.words[size - 1] = not ARRIVED
     pinned.tensor[:size].copy_(everything, non_blocking=True)
-    pinned.done.record()
+    pinned.done.record(_stream())
 
     def arrive() -> NDArray[np.int32]:
         try:
@@ -99,6 +100,21 @@ def _sent(everything: Tensor) -> Callable[[], NDArray[np.int32]]:
         return words
 
     return arrive
+
+
+def _stream() -> Stream:
+    """The current one: torch makes an object of it each time that it is asked, which takes longer than to record."""
+    import torch
+
+    return _stream_of(torch._C._cuda_getCurrentStream(torch._C._cuda_getDevice()))
+
+
+@cache
+def _stream_of(key: tuple[int, int, int]) -> Stream:
+    import torch
+
+    stream_id, device_index, device_type = key
+    return torch.cuda.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)  # type: ignore[no-untyped-call]
 
 
 @cache

@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # torch takes seconds to import, and a command line that is r
 
     from harness.fetched import Values
 
+LITTLE = 16384
+"""Entries of a table that are copied to the host sooner than a part of them is cut out."""
+
 
 @dataclass(slots=True)
 class Forward(Fetched):
@@ -62,7 +65,7 @@ class Forward(Fetched):
         size, each = len(self.requests), self.tokens_each
         if each is None or len(self.out_cache_loc) != size * each or not len(self.rows) == len(self.seq_lens) == size:
             return None
-        return self.table[: self.last_row + 1, : max(self.allocated, default=0) + each]
+        return _corner(self.table, self.last_row + 1, max(self.allocated, default=0) + each)
 
     def own_slots(self) -> list[list[int]] | None:
         """The slots that the table has for the new tokens of each request; None where the inputs' lengths don't fit."""
@@ -76,6 +79,12 @@ class Forward(Fetched):
             slots, (height, width) = Copy(self.table).values(0), self.table.shape  # where no request has slots
         slots = slots.reshape(height, width)
         return [slots[row, first : first + each].tolist() for row, first in places]
+
+
+def _corner(table: Tensor, rows: int, columns: int) -> Tensor:
+    """The first rows as far as to a column; or as a whole where that is little, since only so they need no launch."""
+    whole = table[:rows]
+    return whole if whole.numel() <= LITTLE else whole[:, :columns]
 
 
 @dataclass(slots=True)
@@ -211,7 +220,7 @@ class After(Fetched):
         if not self.requests:
             return None
         last_row, longest = (max(getattr(request, name) for request in self.requests) for name in ("row", "allocated"))
-        return self.memory.table[: last_row + 1, :longest]
+        return _corner(self.memory.table, last_row + 1, longest)
 
     def pages_owned(self) -> list[Values]:
         """The pages that each request owns: whole ones, since what the radix cache has is aligned."""
