@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from harness.errors import UsageError
 from harness.validation.plan import Plan
-from harness.validation.stage import Stage, Status
+from harness.validation.stage import INTERRUPTED, Stage, Status
 
 FILE = "stages.jsonl"
 
@@ -19,6 +19,8 @@ class Record:
         self._file = plan.output / FILE
         self.stages: dict[str, Stage] = {}
         """By name, those that ended well: what failed or stayed unproven is run again."""
+        self.begun: dict[str, Stage] = {}
+        """By name, those that were interrupted, with what they had done by then."""
         try:
             plan.output.mkdir(parents=True, exist_ok=True)
             if resume:
@@ -49,3 +51,5 @@ class Record:
         if fingerprint != plan.fingerprint:
             raise UsageError(f"--resume: {plan.output} is of another patch or other options: leave --resume out")
         self.stages = {stage.name: stage for stage in stages if stage.status is Status.PASSED}
+        left = [stage for stage in stages if stage.name not in self.stages]
+        self.begun = {stage.name: stage for stage in left if stage.said == INTERRUPTED}

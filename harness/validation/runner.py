@@ -9,24 +9,22 @@ from harness.validation import acceptance, known, searching, soak, speed, starti
 from harness.validation.lab import Lab
 from harness.validation.plan import Plan
 from harness.validation.record import Record
-from harness.validation.stage import Stage, Status
+from harness.validation.stage import INTERRUPTED, Stage, Status
 from harness.validation.verdict import BY_PROFILE, EARLIER
 
 LEAST_SEARCH_SECONDS = 10.0
 NO_GPU = "no GPU was found, and one was asked for: see `toggle-harness doctor`"
-INTERRUPTED = "interrupted"
 
 
 def validate(plan: Plan, record: Record, watch: Callable[[Progress], None]) -> Iterator[Stage]:
     """Run what hasn't passed already; a stage for each name, whatever happens."""
     if plan.device is Device.CUDA and Device.auto() is not Device.CUDA:
         yield Stage(name=starting.STARTS, status=Status.UNPROVEN, said=NO_GPU)
-        yield from (_left_out(name, EARLIER) for name, _, _ in _stages(plan, 0.0) if name != starting.STARTS)
+        yield from (_left_out(name, EARLIER) for name, _, _ in _stages(plan, record) if name != starting.STARTS)
         return
-    began = monotonic() - sum(stage.seconds for stage in record.stages.values())
     why: str | None = None
     with Lab(plan, watch) as lab:
-        for name, wanted, run in _stages(plan, began):
+        for name, wanted, run in _stages(plan, record):
             if why is not None:
                 yield _left_out(name, why)
             elif not wanted:
@@ -35,8 +33,7 @@ def validate(plan: Plan, record: Record, watch: Callable[[Progress], None]) -> I
                 yield record.stages[name]
             else:
                 stage, why = _run(lab, name, run)
-                if stage.said != INTERRUPTED:
-                    record.add(stage)
+                record.add(stage)
                 yield stage
 
 
@@ -45,7 +42,9 @@ def _run(lab: Lab, name: str, run: Callable[[Lab], Stage]) -> tuple[Stage, str |
     try:
         stage = run(lab)
     except KeyboardInterrupt:
-        return Stage(name=name, status=Status.UNPROVEN, said=INTERRUPTED, coverage=lab.coverage()), INTERRUPTED
+        stage = Stage(name=name, status=Status.UNPROVEN, said=INTERRUPTED, coverage=lab.coverage())
+    if stage.said == INTERRUPTED:
+        return stage, INTERRUPTED
     hopeless = name == starting.STARTS and stage.status is Status.UNPROVEN
     return stage, EARLIER if hopeless or stage.status is Status.FAILED else None
 
@@ -54,13 +53,18 @@ def _left_out(name: str, why: str) -> Stage:
     return Stage(name=name, status=Status.LEFT_OUT, said=why)
 
 
-def _stages(plan: Plan, began: float) -> Iterator[tuple[str, bool, Callable[[Lab], Stage]]]:
-    """Name, whether the profile has it, and what to run; the search gets the time that is left when it is asked for."""
-    budget = plan.profile.budget
+def _stages(plan: Plan, record: Record) -> Iterator[tuple[str, bool, Callable[[Lab], Stage]]]:
+    """Name, whether the profile has it, and what to run.
+
+    The search gets the time that is left when it is asked for, less what an interrupted one has had.
+    """
+    budget, earlier = plan.profile.budget, record.begun.get(searching.NAME)
+    spent = sum(stage.seconds for stage in record.stages.values()) + (earlier.seconds if earlier else 0)
+    began = monotonic() - spent
 
     def search(lab: Lab) -> Stage:
         left = budget.total - budget.soak - budget.speed - (monotonic() - began)
-        return searching.searched(lab, max(LEAST_SEARCH_SECONDS, left))
+        return searching.searched(lab, max(LEAST_SEARCH_SECONDS, left), earlier)
 
     yield starting.STARTS, True, starting.starts
     yield starting.MAIN_JOB, True, starting.main_job

@@ -5,21 +5,22 @@ from harness.search.search import Plan as SearchPlan
 from harness.search.search import Search
 from harness.validation.ending import Ending
 from harness.validation.lab import Lab, coverage_of
-from harness.validation.stage import Stage
+from harness.validation.stage import INTERRUPTED, Coverage, Stage
 from harness.validation.tokens import grid_of
 
 NAME = "search"
 
 
-def searched(lab: Lab, seconds: float) -> Stage:
-    """Search until something fails, or for `seconds`."""
+def searched(lab: Lab, seconds: float, earlier: Stage | None = None) -> Stage:
+    """Search until something fails, or for `seconds`; `earlier` was interrupted, and this one goes on with others."""
     ending, plan = Ending(lab, NAME), lab.plan
+    before = earlier.coverage if earlier else Coverage()
     configs = grid_of(plan, lab.workers[0] if len(lab.workers) == 1 else None)
     search = Search(
         SearchPlan(
             grid=configs,
             device=plan.device,
-            seed=plan.seed,
+            seed=plan.seed + before.programs,
             seconds=seconds,
             threads=plan.at_once,
             gpus=plan.gpus,
@@ -28,16 +29,19 @@ def searched(lab: Lab, seconds: float) -> Stage:
         )
     )
     finding = search.run(lab.watch, lab.pools)
-    coverage = coverage_of(search.progress)
+    now = coverage_of(search.progress)
+    configurations = max(before.configurations, now.configurations)  # mostly the same ones
+    coverage = (before + now).model_copy(update={"configurations": configurations})
     if finding is not None:
         stage = ending.found(finding, f"a random program, shrunk: {facts.in_full(finding.ran.outcome)}")
     elif search.interrupted:
-        raise KeyboardInterrupt
-    elif not search.progress.crossing:
+        stage = ending.unproven(INTERRUPTED)
+    elif not coverage.crossing:
         stage = ending.unproven("no random program crossed the threshold")
     else:
         stage = ending.passed(
             f"{coverage.programs} random programs on {coverage.configurations} of {len(configs)} configurations, "
             f"{coverage.crossing} of them across the threshold"
         )
-    return stage.model_copy(update={"coverage": coverage})
+    spent = stage.seconds + (earlier.seconds if earlier else 0)
+    return stage.model_copy(update={"coverage": coverage, "seconds": spent})

@@ -19,6 +19,10 @@ class Status(StrEnum):
     """By the profile, or because an earlier stage failed."""
 
 
+INTERRUPTED = "interrupted"
+"""What an unproven stage says that a person ended."""
+
+
 class Coverage(Value):
     """What the runs of a stage reached."""
 

@@ -6,6 +6,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.validation.record import FILE, Record
+from harness.validation.stage import INTERRUPTED, Coverage, Stage, Status
 from tests.unit.validation.reports import FAILED, PASSED, UNPROVEN, plan
 
 
@@ -18,6 +19,15 @@ def test_what_passed_is_kept(tmp_path: Path) -> None:
     again = Record(plan(tmp_path / "new" / "report"), resume=True)
     assert again.stages == {PASSED.name: PASSED}
     assert Record(plan(tmp_path / "new" / "report"), resume=False).stages == {}
+
+
+def test_what_was_interrupted_is_kept_with_what_it_had_done(tmp_path: Path) -> None:
+    begun = Stage(name="search", status=Status.UNPROVEN, said=INTERRUPTED, seconds=40, coverage=Coverage(programs=7))
+    Record(plan(tmp_path), resume=False).add(begun)
+    again = Record(plan(tmp_path), resume=True)
+    assert (again.stages, again.begun) == ({}, {"search": begun})
+    again.add(Stage(name="search", status=Status.PASSED, said="", seconds=90))
+    assert Record(plan(tmp_path), resume=True).begun == {}
 
 
 def test_another_patch_or_other_options(tmp_path: Path) -> None:
