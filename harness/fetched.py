@@ -6,10 +6,9 @@ not for what the device was given after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
@@ -136,7 +135,10 @@ class Fetched:
 
     TOGETHER: ClassVar[tuple[str, ...]] = ()
     """Their names: whoever asks for one has all of them fetched that can be had."""
-    _values: dict[str, Callable[[], Values]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _copies: dict[str, tuple[Copy, int] | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What has each, and its place there; None for one that is None."""
+    _arrays: dict[str, Values] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Those that have been asked for."""
 
     def values(self, name: str) -> list[int]:
         """Those of one of the tensors, flat; of one that is None, none."""
@@ -144,35 +146,39 @@ class Fetched:
         return values
 
     def array(self, name: str) -> Values:
-        """The same as an array."""
-        if name not in self._values:
+        """The same as an array, not to be written to."""
+        if name not in self._arrays:
+            self._arrays[name] = self._array(name)
+        return self._arrays[name]
+
+    def _array(self, name: str) -> Values:
+        import numpy as np
+
+        if name not in self._copies:
             fetch(self)
-        if name not in self._values:  # who asks for one that can't be had hears why
-            self._values[name] = partial(Copy(getattr(self, name)).values, 0)
-        return self._values[name]()
-
-    def tensors(self) -> Iterator[tuple[str, Tensor | None]]:
-        """Those that haven't been fetched; whoever asks for one that can't be had will hear of it."""
-        for name in self.TOGETHER:
-            if name not in self._values:
-                with suppress(Exception):
-                    yield name, getattr(self, name)
-
-
-def _nothing() -> Values:
-    import numpy as np
-
-    return np.empty(0, dtype=np.int64)
+        if name not in self._copies:  # who asks for one that can't be had hears why
+            self._copies[name] = (Copy(getattr(self, name)), 0)
+        found = self._copies[name]
+        return np.empty(0, dtype=np.int64) if found is None else found[0].values(found[1])
 
 
 def fetch(*observations: Fetched) -> None:
-    """Begin to copy what all of them have, as it is now."""
-    wanted = [(seen, name, tensor) for seen in observations for name, tensor in seen.tensors()]
-    copy = Copy(*(tensor for *_, tensor in wanted if tensor is not None))
-    place = 0
-    for seen, name, tensor in wanted:
-        if tensor is None:
-            seen._values[name] = _nothing
-        else:
-            seen._values[name] = partial(copy.values, place)
-            place += 1
+    """Begin to copy what all of them have, as it is now; whoever asks for one that can't be had will hear of it."""
+    tensors: list[Tensor] = []
+    wanted: list[tuple[Fetched, str]] = []
+    for seen in observations:
+        for name in seen.TOGETHER:
+            if name in seen._copies:
+                continue
+            try:
+                tensor = getattr(seen, name)
+            except Exception:
+                continue
+            if tensor is None:
+                seen._copies[name] = None
+            else:
+                tensors.append(tensor)
+                wanted.append((seen, name))
+    copy = Copy(*tensors)
+    for place, (seen, name) in enumerate(wanted):
+        seen._copies[name] = (copy, place)

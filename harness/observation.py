@@ -69,15 +69,15 @@ class Forward(Fetched):
 
     def own_slots(self) -> list[list[int]] | None:
         """The slots that the table has for the new tokens of each request; None where the inputs' lengths don't fit."""
-        table, each = self.near, self.tokens_each
-        if table is None or each is None:
+        near, each = self.array("near"), self.tokens_each
+        if not len(near) or each is None:
             return None
-        slots, (height, width) = self.array("near"), table.shape
+        slots = _by_row(near, self.table, self.last_row + 1)
+        height, width = slots.shape
         firsts = [length + self.first for length in self.values("seq_lens")]
         places = list(zip(self.values("rows"), firsts, strict=True))
         if not all(0 <= row < height and 0 <= first <= width - each for row, first in places):
-            slots, (height, width) = Copy(self.table).values(0), self.table.shape  # where no request has slots
-        slots = slots.reshape(height, width)
+            slots = _by_row(Copy(self.table).values(0), self.table, len(self.table))  # where no request has slots
         return [slots[row, first : first + each].tolist() for row, first in places]
 
 
@@ -85,6 +85,11 @@ def _corner(table: Tensor, rows: int, columns: int) -> Tensor:
     """The first rows as far as to a column; or as a whole where that is little, since only so they need no launch."""
     whole = table[:rows]
     return whole if whole.numel() <= LITTLE else whole[:, :columns]
+
+
+def _by_row(values: Values, table: Tensor, rows: int) -> Values:
+    """The values of a corner of `table`."""
+    return values.reshape(min(rows, len(table)), -1)
 
 
 @dataclass(slots=True)
@@ -219,16 +224,19 @@ class After(Fetched):
         """The part of the table in which the requests' slots are; None without requests."""
         if not self.requests:
             return None
-        last_row, longest = (max(getattr(request, name) for request in self.requests) for name in ("row", "allocated"))
-        return _corner(self.memory.table, last_row + 1, longest)
+        longest = max([request.allocated for request in self.requests])
+        return _corner(self.memory.table, self._last_row + 1, longest)
 
     def pages_owned(self) -> list[Values]:
         """The pages that each request owns: whole ones, since what the radix cache has is aligned."""
-        table = self.near
-        if table is None:
+        if not self.requests:
             return []
-        slots, size = self.array("near").reshape(table.shape), self.memory.page_size
+        slots, size = _by_row(self.array("near"), self.memory.table, self._last_row + 1), self.memory.page_size
         return [slots[request.row, request.protected : request.allocated : size] // size for request in self.requests]
+
+    @property
+    def _last_row(self) -> int:
+        return max([request.row for request in self.requests])
 
 
 @dataclass(slots=True)
