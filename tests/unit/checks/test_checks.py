@@ -292,6 +292,26 @@ def test_acceptance() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        ({"misdrafted": True}, "SGLang itself drafted in the wrong slots: cases/upstream/v1-draft-at-page-ends"),
+        (
+            {"without_draft": {0}},
+            "SGLang itself leaves no right draft entry in some of its slots: cases/upstream/draft-*",
+        ),
+    ],
+)
+def test_what_sglang_itself_drafts_wrong_is_excused(known: dict[str, Any], why: str) -> None:
+    spec = step(requests=(0,), tokens_out=(2,), accepted=(99,))
+    seen = after(step=spec, streamed={0: list(RIGHT[6:8])}, **known)
+    check = DraftState(program())
+    assert list(check.after_step(seen)) == [Skipped(why)]
+    check.excuse_sglang = False
+    (found,) = check.after_step(seen)
+    assert isinstance(found, Violation)
+
+
 def test_acceptance_of_another_pair_is_that_of_an_always_spec_run() -> None:
     token_ids = Program(config=V1, operations=(Submit(prompt=(3, 4, 5)), Drain()))
     spec = step(requests=(0,), tokens_out=(2,), accepted=(1,))
