@@ -116,8 +116,8 @@ def adapt_sglang() -> None:
 def _stand_in_for_flashinfer() -> None:
     """Give SGLang Triton's attention where it asks for flashinfer's, which has no CPU kernels.
 
-    Both attend to the slots that SGLang's own kernels have listed for them. SGLang takes pages of several tokens
-    together with topk > 1 for flashinfer alone (`ServerArgs`, server_args.py).
+    Both attend to the slots that SGLang's own kernels have listed for them. For pages of several tokens together with
+    topk > 1 SGLang takes flashinfer or fa3 (`ServerArgs`, server_args.py).
     """
     backends = importlib.import_module("sglang.srt.layers.attention.attention_registry").ATTENTION_BACKENDS
     backends["flashinfer"] = backends["triton"]

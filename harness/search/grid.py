@@ -180,11 +180,12 @@ def _configuration(worker: Worker, row: Row, patch: Patch, threshold_setting: st
         patch=patch,
         threshold_setting=threshold_setting,
     )
-    return config.model_copy(update={"kv_tokens": _tight(config)}) if row["pool"] == "tight" else config
+    least = _tight(config)
+    return config.model_copy(update={"kv_tokens": least if row["pool"] == "tight" else max(least, config.kv_tokens)})
 
 
 def _tight(config: EngineConfig) -> int:
-    """KV slots for two requests more than the threshold, as long as they are new."""
+    """KV slots for two requests more than the threshold, as long as they are new: with less nothing would cross it."""
     assert config.toggle is not None
     page = config.page_size
     ahead = a_step(config) * (2 if config.worker is Worker.V2 else 1)

@@ -93,7 +93,7 @@ def _reach(config: EngineConfig, length: int) -> int:
     """Columns up to which a spec step uses the row of a request that has so many tokens in the cache.
 
     V2 allocates two steps ahead, v1 as much as it drafts: with pages and topk > 1 whole pages for each branch, the last
-    page of the request's own tokens anew in each (`get_last_loc_large_page_size_large_top_k`, eagle_worker.py).
+    page of the request's own tokens anew in each (`get_last_loc_large_page_size_large_top_k`, spec_utils.py).
     """
     ahead, page = max(config.steps * config.topk, config.verified_tokens), config.page_size
     if config.worker is Worker.V2:

@@ -33,7 +33,8 @@ def validate(plan: Plan, record: Record, watch: Callable[[Progress], None]) -> I
                 yield record.stages[name]
             else:
                 stage, why = _run(lab, name, run)
-                record.add(stage)
+                if stage.said != INTERRUPTED or stage.seconds:  # else nobody knows how far it had come
+                    record.add(stage)
                 yield stage
 
 

@@ -12,13 +12,14 @@ NAME = "search"
 
 
 def searched(lab: Lab, seconds: float, earlier: Stage | None = None) -> Stage:
-    """Search until something fails, or for `seconds`; `earlier` was interrupted, and this one goes on with others."""
+    """Search until something fails, or for `seconds`; `earlier` was interrupted, and this one goes on behind it."""
     ending, plan = Ending(lab, NAME), lab.plan
     before = earlier.coverage if earlier else Coverage()
     configs = grid_of(plan, lab.workers[0] if len(lab.workers) == 1 else None)
+    reached = before.configurations % len(configs)
     search = Search(
         SearchPlan(
-            grid=configs,
+            grid=(*configs[reached:], *configs[:reached]),
             device=plan.device,
             seed=plan.seed + before.programs,
             seconds=seconds,
@@ -30,8 +31,8 @@ def searched(lab: Lab, seconds: float, earlier: Stage | None = None) -> Stage:
     )
     finding = search.run(lab.watch, lab.pools)
     now = coverage_of(search.progress)
-    configurations = max(before.configurations, now.configurations)  # mostly the same ones
-    coverage = (before + now).model_copy(update={"configurations": configurations})
+    coverage = before + now
+    coverage = coverage.model_copy(update={"configurations": min(coverage.configurations, len(configs))})
     if finding is not None:
         stage = ending.found(finding, f"a random program, shrunk: {facts.in_full(finding.ran.outcome)}")
     elif search.interrupted:

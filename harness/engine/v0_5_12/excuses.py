@@ -74,9 +74,11 @@ class Excuses:
         """Whether v1 drafted a tree for requests that all fill their last pages.
 
         It is then that `assign_draft_cache_locs` (speculative/spec_utils.py) leaves the slots of each branch where they
-        aren't looked for: it sorts them together with the copies of partial pages, of which there are none.
+        aren't looked for: it sorts them together with the copies of partial pages, of which there are none. A single
+        step looks for none, and steps that fill whole pages leave none to be sorted.
         """
         args = self._scheduler.server_args
-        if (args.speculative_eagle_topk or 1) == 1 or args.page_size == 1:
+        page, steps = args.page_size, args.speculative_num_steps
+        if (args.speculative_eagle_topk or 1) == 1 or steps == 1 or steps % page == 0:
             return False
-        return not any(length % args.page_size for length in forward.values("seq_lens"))
+        return not any(length % page for length in forward.values("seq_lens"))

@@ -7,7 +7,7 @@ import pytest
 
 from harness.configuration import EngineConfig, Worker
 from harness.engine.device import Device
-from harness.limits import check_program
+from harness.limits import a_step, check_program
 from harness.program import Program, Submit
 from harness.search.grid import grid
 
@@ -43,6 +43,7 @@ def test_each_can_cross_its_threshold_both_ways(device: Device) -> None:
     for config in grid(device):
         assert config.toggle is not None
         assert config.max_running_requests > config.toggle.threshold
+        assert config.kv_tokens >= (config.toggle.threshold + 1) * a_step(config)
         check_program(Program(config=config, operations=(Submit(),)))
 
 

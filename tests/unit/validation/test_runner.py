@@ -81,10 +81,11 @@ def test_what_is_unproven_doesnt_end_it_unless_nothing_starts(validated: Any) ->
     assert validated((STARTS, True, ends(STARTS, Status.UNPROVEN)), later)[-1] == ("search", Status.LEFT_OUT, EARLIER)
 
 
-def test_after_an_interruption_it_goes_on(validated: Any) -> None:
+def test_after_an_interruption_it_goes_on(validated: Any, tmp_path: Path) -> None:
     first, passed = (STARTS, True, ends(STARTS, Status.PASSED)), ("main job", True, ends("main job", Status.PASSED))
     seen = validated(first, passed, ("search", True, interrupted), ("soak", True, ends("soak", Status.PASSED)))
     assert seen[2:] == [("search", Status.UNPROVEN, "interrupted"), ("soak", Status.LEFT_OUT, "interrupted")]
+    assert Record(plan(tmp_path), resume=True).begun == {}  # it didn't say how far it had come
     rest = [(name, True, ends(name, Status.PASSED)) for name in ("search", "soak")]
     seen = validated(first, passed, *rest, resume=True)
     assert [status for _, status, _ in seen] == [Status.PASSED] * 4

@@ -37,6 +37,7 @@ def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(searching, "Search", search_of(20, 5, interrupted=True, asked=asked))
     begun = searching.searched(lab, 60.0)
     assert (begun.status, begun.said, begun.coverage.programs) == (Status.UNPROVEN, INTERRUPTED, 20)
+    begun = begun.model_copy(update={"coverage": begun.coverage.model_copy(update={"configurations": 7})})
 
     monkeypatch.setattr(searching, "Search", search_of(30, 0, interrupted=False, asked=asked))
     earlier = begun.model_copy(update={"seconds": 40.0})
@@ -44,4 +45,6 @@ def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert ended.status is Status.PASSED
     assert (ended.coverage.programs, ended.coverage.crossing) == (50, 5)
     assert ended.seconds >= 40
-    assert [wanted.seed for wanted in asked] == [3, 23]
+    first, then = asked
+    assert (first.seed, then.seed) == (3, 23)
+    assert then.grid == (*first.grid[7:], *first.grid[:7])
