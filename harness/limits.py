@@ -28,22 +28,23 @@ def a_step(config: EngineConfig) -> int:
     """
     each, page = config.steps, config.page_size
     if config.topk > 1 and page > 1:
-        each = _pages(config.steps + page, page) * page
+        each = whole_pages(config.steps + page, page)
     return max(each * config.topk, config.verified_tokens)
+
+
+def whole_pages(tokens: int, page_size: int) -> int:
+    """Tokens of as many pages as it takes."""
+    return -(-tokens // page_size) * page_size
 
 
 def kv_tokens_needed(config: EngineConfig, submit: Submit, prompt_length: int) -> int:
     """KV slots, in tokens, with which one such request can run to its end, alone."""
     new_tokens = min(submit.max_new_tokens, output_limit(config, prompt_length))
     page = config.page_size
-    run = _pages(prompt_length + new_tokens + ahead(config), page) + 1
+    run = whole_pages(prompt_length + new_tokens + ahead(config), page) + page
     # Fewer would shorten the request (Scheduler.init_req_max_new_tokens); the pool is whole pages.
-    admission = _pages(_pages(prompt_length, page) * page + new_tokens + page + 1, page)
-    return max(run, admission) * page
-
-
-def _pages(tokens: int, page_size: int) -> int:
-    return -(-tokens // page_size)
+    admission = whole_pages(whole_pages(prompt_length, page) + new_tokens + page + 1, page)
+    return max(run, admission)
 
 
 def check_program(program: Program) -> None:

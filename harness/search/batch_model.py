@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from harness.configuration import EngineConfig
+from harness.limits import a_step, whole_pages
 from harness.oracle import answer_to
 from harness.program import Submit
 from harness.prompts import Prompt, proposable
@@ -172,8 +173,7 @@ class BatchModel:
         return self.config.kv_tokens - sum(held)
 
     def _paged(self, tokens: int) -> int:
-        page = self.config.page_size
-        return -(-tokens // page) * page
+        return whole_pages(tokens, self.config.page_size)
 
     def _prefill(self) -> None:
         budget = self.config.chunked_prefill_size or self.config.kv_tokens
@@ -190,8 +190,7 @@ class BatchModel:
 
     def _make_room(self) -> None:
         """Retract from the back while the next decode wouldn't find the slots that it allocates ahead."""
-        config = self.config
-        ahead = max(config.steps * config.topk, config.verified_tokens) * (2 if config.overlap else 1)
+        ahead = a_step(self.config) * (2 if self.config.overlap else 1)
         while len(self.running) > 1 and self._free() < len(self.running) * self._paged(ahead):
             self.retract()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
 from harness.engine.device import Device
-from harness.limits import a_step
+from harness.limits import a_step, whole_pages
 from harness.patches.stack import UNCHANGED, Patch
 
 Row = dict[str, Any]
@@ -180,14 +180,14 @@ def _configuration(worker: Worker, row: Row, patch: Patch, threshold_setting: st
         patch=patch,
         threshold_setting=threshold_setting,
     )
-    least = _tight(config)
+    least = _least_pool(config)
     return config.model_copy(update={"kv_tokens": least if row["pool"] == "tight" else max(least, config.kv_tokens)})
 
 
-def _tight(config: EngineConfig) -> int:
+def _least_pool(config: EngineConfig) -> int:
     """KV slots for two requests more than the threshold, as long as they are new: with less nothing would cross it."""
     assert config.toggle is not None
     page = config.page_size
     ahead = a_step(config) * (2 if config.worker is Worker.V2 else 1)
-    each = -(-NEW // page) * page + -(-ahead // page) * page
+    each = whole_pages(NEW, page) + whole_pages(ahead, page)
     return (config.toggle.threshold + 2) * max(each, LEAST_EACH) + page

@@ -5,7 +5,7 @@ excused by the checks and needs no avoiding.
 """
 
 from harness.configuration import EngineConfig, Worker
-from harness.limits import output_limit
+from harness.limits import a_step, output_limit, whole_pages
 from harness.oracle import answer_to
 from harness.program import Submit
 from harness.prompts import Prompt
@@ -95,14 +95,13 @@ def _reach(config: EngineConfig, length: int) -> int:
     V2 allocates two steps ahead, v1 as much as it drafts: with pages and topk > 1 whole pages for each branch, the last
     page of the request's own tokens anew in each (`get_last_loc_large_page_size_large_top_k`, spec_utils.py).
     """
-    ahead, page = max(config.steps * config.topk, config.verified_tokens), config.page_size
+    page = config.page_size
     if config.worker is Worker.V2:
-        return length + 2 + 2 * ahead
+        return length + 2 + 2 * a_step(config)
     if config.topk == 1 or page == 1:
-        return length + ahead
+        return length + a_step(config)
     own = length % page
-    each = -(-(own + config.steps) // page) * page
-    return max(length - own + each * config.topk, length + config.verified_tokens)
+    return max(length - own + whole_pages(own + config.steps, page) * config.topk, length + config.verified_tokens)
 
 
 def _longest(config: EngineConfig, submit: Submit) -> int:

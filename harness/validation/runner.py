@@ -32,17 +32,16 @@ def validate(plan: Plan, record: Record, watch: Callable[[Progress], None]) -> I
             elif name in record.stages and name != starting.STARTS:  # without which there are no engines
                 yield record.stages[name]
             else:
-                stage, why = _run(lab, name, run)
-                if stage.said != INTERRUPTED or stage.seconds:  # else nobody knows how far it had come
-                    record.add(stage)
+                stage, why = _run(lab, record, name, run)
                 yield stage
 
 
-def _run(lab: Lab, name: str, run: Callable[[Lab], Stage]) -> tuple[Stage, str | None]:
-    """A stage, and why no other is to follow."""
+def _run(lab: Lab, record: Record, name: str, run: Callable[[Lab], Stage]) -> tuple[Stage, str | None]:
+    """A stage, written down, and why no other is to follow."""
     try:
         stage = run(lab)
-    except KeyboardInterrupt:
+        record.add(stage)
+    except KeyboardInterrupt:  # it didn't say how far it had come: not written down
         stage = Stage(name=name, status=Status.UNPROVEN, said=INTERRUPTED, coverage=lab.coverage())
     if stage.said == INTERRUPTED:
         return stage, INTERRUPTED
