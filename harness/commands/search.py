@@ -60,7 +60,7 @@ def command(
     from harness.search.search import Plan, Search
 
     setting, strategy = options.checked_setting(threshold_setting), strategy or strategy_of(tested)
-    configs = grid(resolved, options.worker_of(tested, worker), tested, setting, strategy)
+    configs = grid(options.worker_of(tested, worker), tested, setting, strategy)
     gpus = children.identifiers(resolved)
     plan = Plan(
         grid=configs,

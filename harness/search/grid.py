@@ -11,7 +11,6 @@ from itertools import chain, combinations, product, zip_longest
 from typing import Any
 
 from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
-from harness.engine.device import Device
 from harness.limits import a_step, whole_pages
 from harness.patches.stack import UNCHANGED, Patch
 
@@ -48,7 +47,7 @@ BOTH: Dimensions = {
 OF_STRATEGY: Mapping[Strategy, Dimensions] = {"warm": {}, "plain": {"kept_tokens": (None, 2, 5)}}
 """`kept_tokens`: as many as a plain stretch is long, or so few that the draft catches up within it."""
 TOPK: Mapping[Worker, Sequence[int]] = {Worker.V1: (4, 1, 2, 8), Worker.V2: (1,)}
-BACKENDS: Mapping[Device, Sequence[str]] = {Device.CPU: ("triton",), Device.CUDA: ("triton", "flashinfer")}
+BACKENDS = ("triton", "flashinfer")
 
 CONSTRAINED = ("backend", "topk", "page_size", "steps", "chunks", "dtype", "pool", "threshold", "hysteresis")
 """Dimensions whose values don't all go together (`_accepted`)."""
@@ -59,19 +58,16 @@ ORDINARY: tuple[Row, ...] = ({}, {"topk": 1, "graphs": (2, 4), "threshold": 3, "
 
 @lru_cache
 def grid(
-    device: Device,
     worker: Worker | None = None,
     patch: Patch = UNCHANGED,
     threshold_setting: str = DEFAULT_SETTING,
     strategy: Strategy = "warm",
 ) -> tuple[EngineConfig, ...]:
-    """The configurations for a device, in the order in which they are searched; of one worker only if asked."""
+    """The configurations in the order in which they are searched; of one worker only if asked."""
     if worker is None:
-        turns = zip_longest(
-            *(grid(device, each, patch, threshold_setting, strategy) for each in (Worker.V1, Worker.V2))
-        )
+        turns = zip_longest(*(grid(each, patch, threshold_setting, strategy) for each in (Worker.V1, Worker.V2)))
         return tuple(config for config in chain.from_iterable(turns) if config is not None)
-    dimensions = {"backend": BACKENDS[device], "topk": TOPK[worker], **BOTH, **OF_STRATEGY[strategy]}
+    dimensions = {"backend": BACKENDS, "topk": TOPK[worker], **BOTH, **OF_STRATEGY[strategy]}
     rows = _covering(dimensions)
     return tuple(dict.fromkeys(_configuration(worker, row, patch, threshold_setting, strategy) for row in rows))
 

@@ -29,7 +29,7 @@ class Hunted:
 
 def hunt(patch: str, device: Device, gpu: str | None, seconds: float, seed: int, threads: int) -> Hunted:
     """Search one patch for `seconds`; what is found is shrunk after that."""
-    configs = grid(device, written_for(patch), patch, strategy=strategy_of(patch))
+    configs = grid(written_for(patch), patch, strategy=strategy_of(patch))
     search = Search(Plan(configs, device, seed, seconds=seconds, threads=threads, gpus=(gpu,)))
     finding = search.run()
     same, cold_runs = finding.rate if finding else (0, 0)

@@ -67,7 +67,7 @@ def always_spec(program: Program) -> Program:
 
 def grid_of(plan: Plan, worker: Worker | None) -> Sequence[EngineConfig]:
     """The configurations that a search would take, of one worker or, in turn, of both."""
-    return grid(plan.device, worker, plan.patch, plan.threshold_setting, plan.strategy)
+    return grid(worker, plan.patch, plan.threshold_setting, plan.strategy)
 
 
 def _programs(lab: Lab) -> Iterator[Program]:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("children")
 )
 def test_found_shrunk_and_written_down(device: Device, tmp_path: Path, patch: str, check: str) -> None:
     """Silent without checks, or loud; the reproducer replays to the same step."""
-    plan = Plan(grid=grid(device, patch=patch)[:2], device=device, seed=1, examples=50, threads=1, shrink_seconds=30.0)
+    plan = Plan(grid=grid(patch=patch)[:2], device=device, seed=1, examples=50, threads=1, shrink_seconds=30.0)
     search = Search(plan)
     finding = search.run()
     assert finding is not None

@@ -10,7 +10,6 @@ import pytest
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.patches.workers import strategy_of, written_for
-from harness.pytesting.plugin import device_of
 from harness.report import reproducer
 from harness.search import known
 from harness.search.grid import grid
@@ -27,7 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "config" not in metafunc.fixturenames:
         return
     patch = metafunc.config.getoption("--patch")
-    configs = grid(device_of(metafunc.config), written_for(patch), patch, strategy=strategy_of(patch))
+    configs = grid(written_for(patch), patch, strategy=strategy_of(patch))
     slow = pytest.mark.slow
     metafunc.parametrize(
         "config",

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 
 from harness.configuration import EngineConfig, Toggle, Worker
-from harness.engine.device import Device
 from harness.limits import check_program
 from harness.program import Abort, Drain, Program, Retract, Step, Submit
 from harness.prompts import EOS_TOKEN
@@ -119,6 +118,6 @@ def test_what_fails_on_a_crossing_shrinks_to_just_enough() -> None:
 
 
 def test_configurations_are_those_of_the_grid() -> None:
-    configs = grid(Device.CPU)[:4]
+    configs = grid()[:4]
     quick = settings(database=None, max_examples=20)
     assert find(configurations(configs), lambda _: True, settings=quick) == configs[0]
