@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +29,8 @@ from harness.search.pursue import Pursuit
 from harness.search.shards import Shard, shards
 from harness.search.shrink import Shortest
 
+TICK_SECONDS = 0.2
+"""How often whoever watches hears of the progress."""
 OF_HYPOTHESIS = 0.5
 """Share of the time for shrinking that Hypothesis may take before the domain pass."""
 
@@ -87,23 +90,17 @@ class Search:
 
     def _run_on(self, pools: Sequence[Engines], watch: Callable[[Progress], None]) -> Finding | None:
         plan = self.plan
-        threads = [
-            threading.Thread(target=self._work, args=(pools[number % len(pools)],), name=f"search {number}")
-            for number in range(plan.threads)
-        ]
-        try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.2)
+        # A thread whose `join` an interruption ends counts as ended, up to Python 3.12; waiting for futures is safe.
+        with ThreadPoolExecutor(plan.threads, "search") as pool:
+            working = {pool.submit(self._work, pools[number % len(pools)]) for number in range(plan.threads)}
+            try:
+                while working:
+                    working = wait(working, TICK_SECONDS, FIRST_COMPLETED).not_done
                     watch(self.progress)
-        except KeyboardInterrupt:
-            self.stop()
-        finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join()
+            except KeyboardInterrupt:
+                self.stop()
+            finally:
+                self._stop.set()
         if self._finding is None and self.error is not None:
             raise self.error
         return self._finding

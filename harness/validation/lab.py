@@ -114,17 +114,15 @@ class Lab:
         shortest.take(ran)
         pursue = Pursuit(self._pools[0], None, self.plan.at_once, self._stop.is_set, self.progress)
         until = monotonic() + self.plan.profile.budget.shrink
-        finding: list[Finding] = []
-        thread = threading.Thread(target=lambda: finding.append(pursue(shortest, until)[0]))
-        thread.start()
-        try:
-            while thread.is_alive():
-                thread.join(TICK_SECONDS)
-                self.watch(self.progress)
-        except KeyboardInterrupt:  # with what is known by now
-            self._stop.set()
-            thread.join()
-        return finding[0]
+        with ThreadPoolExecutor(1) as pool:
+            pursuit = pool.submit(pursue, shortest, until)
+            try:
+                while wait([pursuit], TICK_SECONDS).not_done:
+                    self.watch(self.progress)
+            except KeyboardInterrupt:  # with what is known by now
+                self._stop.set()
+            finding, _ = pursuit.result()
+        return finding
 
     def coverage(self) -> Coverage:
         """What was reached since the last call."""

@@ -1,5 +1,6 @@
 """A search from its plan to its finding, on engines that a function stands in for."""
 
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -164,6 +165,24 @@ def test_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert made.run(watch) is None
     assert made.interrupted
+
+
+def test_an_interruption_takes_no_finding_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes while a failure is run again from cold, by a thread that takes a while to end."""
+    interrupted, returned = threading.Event(), threading.Event()
+
+    def cold(program: Program) -> Outcome:
+        if not interrupted.is_set():
+            interrupted.set()
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        returned.wait(0.3)  # for as long as a search that doesn't wait for it would need to return
+        return many_requests(program)
+
+    made, finding = search(monkeypatch, Stand(many_requests, cold))
+    returned.set()
+    assert made.interrupted
+    assert finding is not None
+    assert many_requests(finding.program) == FAILS
 
 
 def test_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
