@@ -115,6 +115,10 @@ class Replay(Fetched):
     padded_lengths: Tensor | None = None
     """Lengths of padded rows."""
     fill_length: int = 1
+    listed: int = 0
+    """KV slots that a draft step lists for attention, those of padded rows included: at most this many."""
+    room: int | None = None
+    """For how many the captured list has room; None where there is no such list."""
     moved: tuple[str, ...] = ()
     """Captured tensors that aren't where they were at capture."""
 

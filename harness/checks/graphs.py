@@ -12,7 +12,9 @@ class Graphs(Check):
 
     `CudaGraphRunner.{can_run,replay_prepare}` (model_executor/cuda_graph_runner.py) checks neither mode nor token
     count. Padded rows must write to slot 0 and have the fill length; the engine poisons them before each preparation,
-    so that leaving them as they were shows. Results are compared once for each captured size after each switch, for
+    so that leaving them as they were shows. The KV indices that a draft's steps list must fit what was captured for
+    them (`FlashInferMultiStepDraftBackend.init_cuda_graph_state`, layers/attention/flashinfer_backend.py): the kernel
+    that writes them goes on behind its end. Results are compared once for each captured size after each switch, for
     the target; SGLang's own draft extend differs between graph and eager (cases/upstream), so that it isn't compared.
     """
 
@@ -28,6 +30,8 @@ class Graphs(Check):
         expected = replay.batch_size * replay.tokens_each
         if replay.tokens != expected and not (replay.ragged and replay.tokens <= expected):
             yield Violation(f"tokens of {replay.batch_size} requests on the {model}'s graph", expected, replay.tokens)
+        if replay.room is not None and replay.listed > replay.room:
+            yield Violation(f"KV indices that a step of the {model}'s graph lists", f"<= {replay.room}", replay.listed)
         for name in replay.moved:
             yield Violation(f"address of the {model}'s captured {name}", "that of capture", "another")
         if replay.padded_slots is None or replay.padded_lengths is None:

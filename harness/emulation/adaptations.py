@@ -122,8 +122,32 @@ def _stand_in_for_flashinfer() -> None:
     backends = importlib.import_module("sglang.srt.layers.attention.attention_registry").ATTENTION_BACKENDS
     backends["flashinfer"] = backends["triton"]
     drafts = importlib.import_module(f"{SPECULATIVE}.draft_utils").DraftBackendFactory
-    drafts._create_flashinfer_decode_backend = drafts._create_triton_decode_backend
+    drafts._create_flashinfer_decode_backend = _with_flashinfers_room(drafts._create_triton_decode_backend)
     drafts._create_flashinfer_prefill_backend = drafts._create_triton_prefill_backend
+
+
+def _with_flashinfers_room(create: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Captured lists of KV indices with room for one branch of each request, where Triton's have it for all.
+
+    `FlashInferMultiStepDraftBackend.init_cuda_graph_state` (layers/attention/flashinfer_backend.py).
+    """
+
+    @wraps(create)
+    def create_draft_backend(factory: Any) -> Any:
+        backend = create(factory)
+        init_for_triton = backend.init_cuda_graph_state
+
+        def init_cuda_graph_state(max_bs: int, max_num_tokens: int) -> None:
+            init_for_triton(max_bs, max_num_tokens)
+            lists = backend.cuda_graph_kv_indices[:, : max_bs * backend.max_context_len].contiguous()
+            backend.cuda_graph_kv_indices = lists
+            for step, its_list in zip(backend.attn_backends, lists, strict=False):  # the last is of no step
+                step.cuda_graph_kv_indices = its_list
+
+        backend.init_cuda_graph_state = init_cuda_graph_state
+        return backend
+
+    return create_draft_backend
 
 
 def _capture_graphs() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
 from harness.limits import a_step, whole_pages
 from harness.patches.stack import UNCHANGED, Patch
+from harness.search.upstream import lists_one_branch
 
 Row = dict[str, Any]
 """A value for each dimension, or for some of them."""
@@ -49,7 +50,19 @@ OF_STRATEGY: Mapping[Strategy, Dimensions] = {"warm": {}, "plain": {"kept_tokens
 TOPK: Mapping[Worker, Sequence[int]] = {Worker.V1: (4, 1, 2, 8), Worker.V2: (1,)}
 BACKENDS = ("triton", "flashinfer")
 
-CONSTRAINED = ("backend", "topk", "page_size", "steps", "chunks", "dtype", "pool", "threshold", "hysteresis")
+CONSTRAINED = (
+    "backend",
+    "topk",
+    "page_size",
+    "graphs",
+    "steps",
+    "chunks",
+    "pool",
+    "context_length",
+    "dtype",
+    "threshold",
+    "hysteresis",
+)
 """Dimensions whose values don't all go together (`_accepted`)."""
 
 ORDINARY: tuple[Row, ...] = ({}, {"topk": 1, "graphs": (2, 4), "threshold": 3, "page_size": 4})
@@ -137,18 +150,22 @@ def _accepted(
     backend: str,
     topk: int,
     page_size: int,
+    graphs: tuple[int, ...],
     steps: int,
     chunks: str | None,
-    dtype: str,
     pool: str,
+    context_length: int,
+    dtype: str,
     threshold: int,
     hysteresis: int,
 ) -> bool:
-    """What SGLang takes, and `EngineConfig`, and what programs can cross."""
+    """What SGLang takes, and `EngineConfig`, and what programs can cross, and keep off its own errors."""
     if topk > 1 and page_size > 1 and backend != "flashinfer":
         return False
     if backend == "flashinfer" and dtype == "float32":
         return False
+    if lists_one_branch(backend, topk, steps, graphs) and context_length == SHORT_CONTEXT:
+        return False  # no request would be short enough
     if chunks == "draft" and (steps == 1 or (steps + 1) % page_size):  # too small, or not of whole pages
         return False
     return hysteresis < threshold and (pool == "ample" or threshold < MANY)

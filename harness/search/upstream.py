@@ -76,6 +76,28 @@ def spills_mask(config: EngineConfig, submit: Submit) -> bool:
     return largest > captured and largest * each > captured * config.context_length
 
 
+def lists_one_branch(backend: str, topk: int, steps: int, graphs: tuple[int, ...]) -> bool:
+    """Whether the lists of KV slots that a draft's graph reads have room for one branch of a tree alone.
+
+    `FlashInferMultiStepDraftBackend.init_cuda_graph_state` (layers/attention/flashinfer_backend.py): context_length for
+    each request of the largest captured batch, whatever topk. With one step there is no such graph.
+    """
+    return backend == "flashinfer" and topk > 1 and steps > 1 and bool(graphs)
+
+
+def spills_indices(config: EngineConfig, submit: Submit) -> bool:
+    """Whether a captured batch of such requests may list more KV slots than fit. Case v1-flashinfer-draft-indices."""
+    if not config.speculative or not lists_one_branch(
+        config.attention_backend, config.topk, config.steps, config.graphs
+    ):
+        return False
+    captured, toggle = config.graphs[-1], config.toggle
+    largest = min(captured, config.max_running_requests, *(() if toggle is None else (toggle.threshold,)))
+    # Padded rows have a token.
+    listed = largest * (_longest(config, submit) - 2) + captured - largest + captured * config.steps
+    return config.topk * listed > captured * config.context_length
+
+
 def outruns_row(config: EngineConfig, submit: Submit) -> bool:
     """Whether, near the context's end, slots may be allocated for which a request's row has no columns.
 

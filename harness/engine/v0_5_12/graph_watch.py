@@ -93,18 +93,22 @@ class GraphWatch:
     def _replay(self, model: str, runner: Any, forward_batch: Any, captured_mode: str) -> Replay:
         sizes, size = runner.capture_bs, forward_batch.batch_size
         index = bisect.bisect_left(sizes, size)
+        captured = sizes[index] if index < len(sizes) else sizes[-1]
         # A draft's input_ids are made step by step in its graph; what the batch holds is left from before.
         tokens = size if model == "draft" else len(forward_batch.input_ids)
+        listed, room = _kv_indices(runner, forward_batch, captured)
         return Replay(
             model=model,
             captured_mode=captured_mode,
             mode=forward_batch.forward_mode.name,
-            captured_size=sizes[index] if index < len(sizes) else sizes[-1],
+            captured_size=captured,
             batch_size=size,
             tokens=tokens,
             tokens_each=getattr(runner, "num_tokens_per_bs", 1) if captured_mode != "DECODE" else 1,
             ragged=captured_mode in RAGGED,
             fill_length=getattr(runner, "seq_len_fill_value", 1),
+            listed=listed,
+            room=room,
             moved=self._captured[id(runner)].moved(),
         )
 
@@ -120,6 +124,16 @@ def graph_runners(scheduler: Any) -> Iterator[tuple[str, Any]]:
     if toggled is not None:
         named += [("target", toggled.target.graphs), ("draft", toggled.draft.graphs)]
     return ((model, runner) for model, runner in named if runner is not None)
+
+
+def _kv_indices(runner: Any, forward_batch: Any, captured: int) -> tuple[int, int | None]:
+    """How many a draft's last step lists (`common_template` of the multi-step backends), and for how many is room."""
+    backend, total = getattr(runner, "draft_attn_backend", None), forward_batch.seq_lens_sum
+    if backend is None or not isinstance(total, int):
+        return 0, None
+    total += (captured - forward_batch.batch_size) * runner.seq_len_fill_value
+    listed = backend.topk * (total + captured * backend.speculative_num_steps)
+    return listed, backend.cuda_graph_kv_indices.shape[1]
 
 
 class _Captured:

@@ -154,6 +154,11 @@ def test_all_in_order(config: EngineConfig) -> None:
         ("at_replay", replayed(tokens=3), "I7: tokens of 3 requests on the target's graph is 3, must be 12"),
         ("at_replay", replayed(padded_slots=torch.tensor([0, 9])), "I7: KV slots of padded rows, target, is [0, 9]"),
         ("at_replay", replayed(padded_lengths=torch.tensor([3])), "I7: lengths of padded rows, target, is [3]"),
+        (
+            "at_replay",
+            replayed(model="draft", listed=688, room=384),
+            "I7: KV indices that a step of the draft's graph lists is 688",
+        ),
         ("at_replay", replayed(moved=("seq_lens",)), "I7: address of the target's captured seq_lens is another"),
         (
             "compared",

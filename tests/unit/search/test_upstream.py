@@ -8,7 +8,7 @@ import pytest
 
 from harness.configuration import EngineConfig, Toggle, Worker
 from harness.program import Abort, Program, Step, Submit
-from harness.search.upstream import outruns_context, outruns_row, safe_steps, spills_mask, stops_late
+from harness.search.upstream import outruns_context, outruns_row, safe_steps, spills_indices, spills_mask, stops_late
 
 CASES = Path(__file__).parents[3] / "cases/upstream"
 V2 = EngineConfig(worker=Worker.V2)
@@ -98,6 +98,18 @@ def test_rows_where_each_branch_has_its_own_pages() -> None:
     )
     lengths = [9 + new for new in range(20, 80) if not outruns_row(config, Submit(max_new_tokens=new))]
     assert lengths[-1] == 57 + 2
+
+
+def test_draft_indices_of_all_branches() -> None:
+    """Four requests at their end list 4 x (46 + 3) slots for each of four branches: context_length 196 has room."""
+    program = case("v1-flashinfer-draft-indices")
+    (submit,) = program.submits
+    assert spills_indices(program.config, submit)
+    for changes in ({"graphs": ()}, {"topk": 1}, {"steps": 1}, {"attention_backend": "triton"}):
+        assert not spills_indices(program.config.model_copy(update=changes), submit)
+    longer = {length: program.config.model_copy(update={"context_length": length}) for length in range(150, 250)}
+    room = [length for length, config in longer.items() if not spills_indices(config, submit)]
+    assert room[0] == 4 * (46 + 3)
 
 
 def test_a_mask_for_more_requests_than_are_captured() -> None:
