@@ -15,6 +15,7 @@ from harness.engine.device import Device
 from harness.errors import RefusedConfiguration
 from harness.isolation.child import Interrupted, Limits
 from harness.isolation.engines import Engines
+from harness.isolation.interruption import heeded
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
@@ -90,15 +91,14 @@ class Search:
 
     def _run_on(self, pools: Sequence[Engines], watch: Callable[[Progress], None]) -> Finding | None:
         plan = self.plan
-        # A thread whose `join` an interruption ends counts as ended, up to Python 3.12; waiting for futures is safe.
-        with ThreadPoolExecutor(plan.threads, "search") as pool:
+        with heeded() as interruption, ThreadPoolExecutor(plan.threads, "search") as pool:
             working = {pool.submit(self._work, pools[number % len(pools)]) for number in range(plan.threads)}
             try:
                 while working:
                     working = wait(working, TICK_SECONDS, FIRST_COMPLETED).not_done
                     watch(self.progress)
-            except KeyboardInterrupt:
-                self.stop()
+                    if interruption.came:
+                        self.stop()
             finally:
                 self._stop.set()
         if self._finding is None and self.error is not None:

@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 
 from harness.errors import RefusedConfiguration
 from harness.isolation.engines import Engines
+from harness.isolation.interruption import heeded
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
@@ -88,7 +89,7 @@ class Lab:
     ) -> Iterator[Result]:
         """The results as they come; no item is begun after `until` (by `monotonic`), or once nobody asks for more."""
         remaining = iter(items)
-        with ThreadPoolExecutor(self.plan.at_once) as pool:
+        with heeded() as interruption, ThreadPoolExecutor(self.plan.at_once) as pool:
             pending = {pool.submit(work, item) for item in islice(remaining, self.plan.at_once)}
             try:
                 while pending:
@@ -98,9 +99,9 @@ class Lab:
                         yield future.result()
                         if monotonic() < until:
                             pending |= {pool.submit(work, item) for item in islice(remaining, 1)}
-            except KeyboardInterrupt:
-                self._stop.set()  # else the pool would wait for what runs
-                raise
+                    if interruption.came:
+                        self._stop.set()  # else the pool would wait for what runs
+                        raise KeyboardInterrupt
             finally:
                 for future in pending:
                     future.cancel()
@@ -114,14 +115,13 @@ class Lab:
         shortest.take(ran)
         pursue = Pursuit(self._pools[0], None, self.plan.at_once, self._stop.is_set, self.progress)
         until = monotonic() + self.plan.profile.budget.shrink
-        with ThreadPoolExecutor(1) as pool:
+        with heeded() as interruption, ThreadPoolExecutor(1) as pool:
             pursuit = pool.submit(pursue, shortest, until)
-            try:
-                while wait([pursuit], TICK_SECONDS).not_done:
-                    self.watch(self.progress)
-            except KeyboardInterrupt:  # with what is known by now
-                self._stop.set()
-            finding, _ = pursuit.result()
+            while wait([pursuit], TICK_SECONDS).not_done:
+                self.watch(self.progress)
+                if interruption.came:  # with what is known by now
+                    self._stop.set()
+        finding, _ = pursuit.result()
         return finding
 
     def coverage(self) -> Coverage:
