@@ -12,6 +12,7 @@ from harness.commands.options import DeviceChoice
 from harness.commands.watching import Watching
 from harness.configuration import DEFAULT_SETTING, Worker
 from harness.errors import UsageError
+from harness.folders import make_writable
 from harness.isolation.child import Limits
 from harness.patches.given import patch_of
 from harness.patches.stack import UNCHANGED, title
@@ -54,7 +55,7 @@ def command(
     tested = patch_of(patch or [UNCHANGED])
     resolved = device.resolve()
     resolved.check()
-    _check_writable(output)
+    make_writable("--output", output)
     from harness.search import known
     from harness.search.grid import grid
     from harness.search.search import Plan, Search
@@ -86,16 +87,6 @@ def command(
     if finding is not None and search.error is not None:
         console.print(f"[red]cut short[/red]: {search.error}", soft_wrap=True)
     return _conclude(search.progress, finding, search.interrupted, output, console)
-
-
-def _check_writable(output: Path) -> None:
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        probe = output / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise UsageError(f"--output {output}: {error.strerror}") from None
 
 
 def _conclude(progress: Progress, finding: Finding | None, interrupted: bool, output: Path, console: Console) -> int:

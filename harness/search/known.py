@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from harness.configuration import EngineConfig
 from harness.errors import UsageError
+from harness.folders import make_writable
 
 REDIS = "redis://"
 FAILED = b"sglang-toggle-harness/failed"
@@ -19,15 +20,8 @@ def open_database(where: str) -> ExampleDatabase:
     """A folder, or a Redis server by its URL, for many runners; raises UsageError where it can't be had."""
     if where.startswith(REDIS):
         return _redis(where)
-    folder = Path(where)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise UsageError(f"example database {where}: {error.strerror}: give --database another folder") from None
-    return DirectoryBasedExampleDatabase(folder)
+    make_writable("example database", Path(where))
+    return DirectoryBasedExampleDatabase(where)
 
 
 def _redis(url: str) -> ExampleDatabase:
