@@ -116,7 +116,7 @@ class Replay(Fetched):
     """Lengths of padded rows."""
     fill_length: int = 1
     listed: int = 0
-    """KV slots that a draft step lists for attention, those of padded rows included: at most this many."""
+    """KV slots in the longest list that a draft makes for attention, those of padded rows included."""
     room: int | None = None
     """For how many the captured list has room; None where there is no such list."""
     moved: tuple[str, ...] = ()

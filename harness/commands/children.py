@@ -1,12 +1,13 @@
 """What commands share that run programs in children: how many at once, and one after the other on a screen."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from harness.engine.device import Device
 from harness.errors import UsageError
 from harness.isolation import gpus, machine
+from harness.isolation.interruption import TICK_SECONDS, heeded
 
 ENGINES_A_GPU = 6
 """Engines that share a GPU: the host's work is what takes time, so that several keep it busier than one."""
@@ -43,6 +44,15 @@ def at_once(workers: str, device: Device, gpu_count: int) -> int:
 
 def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> Iterator[tuple[Item, Result]]:
     """Each item with its result, in order, as they come."""
-    items = list(items)
-    with ThreadPoolExecutor(at_once) as pool:
-        yield from zip(items, pool.map(work, items), strict=True)
+    with heeded() as interruption, ThreadPoolExecutor(at_once) as pool:
+        results = [(item, pool.submit(work, item)) for item in items]
+        try:
+            for item, result in results:
+                while wait([result], TICK_SECONDS).not_done and not interruption.came:
+                    pass
+                if interruption.came:
+                    raise KeyboardInterrupt
+                yield item, result.result()
+        finally:
+            for _, result in results:
+                result.cancel()

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+TICK_SECONDS = 0.2
+"""How often whoever waits shall look."""
+
 
 @dataclass(slots=True)
 class Interruption:
@@ -19,18 +22,19 @@ def heeded() -> Iterator[Interruption]:
     """Note SIGINT rather than raise KeyboardInterrupt; whoever waits for threads shall, and look each time it wakes.
 
     Raised amid the bookkeeping of `threading` it breaks that: up to Python 3.12 a thread whose `join` it ends counts as
-    ended, and an `Event` whose `wait` it ends may release a lock that it doesn't hold. Away from the main thread, which
-    alone hears of signals, this does nothing.
+    ended, and an `Event` whose `wait` it ends may release a lock that it doesn't hold. Nothing is noted where SIGINT is
+    ignored, as in a shell script's background, or away from the main thread, which alone hears of signals.
     """
     interruption = Interruption()
 
     def note(*_: object) -> None:
         interruption.came = True
 
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
         yield interruption
         return
-    before = signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, note)
     try:
         yield interruption
     finally:

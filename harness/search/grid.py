@@ -13,7 +13,7 @@ from typing import Any
 from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
 from harness.limits import a_step, whole_pages
 from harness.patches.stack import UNCHANGED, Patch
-from harness.search.upstream import lists_one_branch
+from harness.search.upstream import listed_tokens
 
 Row = dict[str, Any]
 """A value for each dimension, or for some of them."""
@@ -28,6 +28,8 @@ MANY = 8
 """A threshold that a tight pool seldom has room to cross."""
 LEAST_EACH = 18
 """KV slots for each of so many requests in a tight pool, at least: less would hold too few for anything to cross."""
+LEAST_LISTED = 48
+"""Tokens that a request must be able to have: with fewer programs would be all alike."""
 SEEDS_TRIED = 3
 """Pairs from which a next row is tried to be made."""
 
@@ -164,8 +166,9 @@ def _accepted(
         return False
     if backend == "flashinfer" and dtype == "float32":
         return False
-    if lists_one_branch(backend, topk, steps, graphs) and context_length == SHORT_CONTEXT:
-        return False  # no request would be short enough
+    room = listed_tokens(backend, topk, steps, graphs, context_length, threshold)
+    if room is not None and room < LEAST_LISTED:
+        return False
     if chunks == "draft" and (steps == 1 or (steps + 1) % page_size):  # too small, or not of whole pages
         return False
     return hysteresis < threshold and (pool == "ample" or threshold < MANY)

@@ -28,10 +28,12 @@ class Hunted:
 
 
 def hunt(patch: str, device: Device, gpu: str | None, seconds: float, seed: int, threads: int) -> Hunted:
-    """Search one patch for `seconds`; what is found is shrunk after that."""
+    """Search one patch for `seconds`; what is found is shrunk after that. Raises KeyboardInterrupt if it is stopped."""
     configs = grid(written_for(patch), patch, strategy=strategy_of(patch))
     search = Search(Plan(configs, device, seed, seconds=seconds, threads=threads, gpus=(gpu,)))
     finding = search.run()
+    if search.interrupted:
+        raise KeyboardInterrupt
     same, cold_runs = finding.rate if finding else (0, 0)
     return Hunted(
         patch=patch,

@@ -9,7 +9,7 @@ from harness.limits import INPUT_RESERVE, check_program, output_limit
 from harness.program import Program, Submit
 from harness.prompts import EOS_TOKEN, MAXIMUM_CONTEXT, Prompt
 from harness.search.moves import Chunks, End, Shape
-from harness.search.upstream import outruns_context, outruns_row, spills_indices, spills_mask, stops_late
+from harness.search.upstream import outruns_context, spoils, stops_late
 
 SEEDS_TRIED = 200
 EARLIEST_END = 4
@@ -49,7 +49,7 @@ def _smaller(shape: Shape) -> Shape:
 
 
 def _fits(config: EngineConfig, submit: Submit) -> bool:
-    if any(spoils(config, submit) for spoils in (outruns_row, spills_mask, spills_indices)):
+    if spoils(config, submit):
         return False
     try:
         check_program(Program.model_construct(config=config, operations=(submit,)))

@@ -15,7 +15,7 @@ from harness.engine.device import Device
 from harness.errors import RefusedConfiguration
 from harness.isolation.child import Interrupted, Limits
 from harness.isolation.engines import Engines
-from harness.isolation.interruption import heeded
+from harness.isolation.interruption import TICK_SECONDS, heeded
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
@@ -30,8 +30,6 @@ from harness.search.pursue import Pursuit
 from harness.search.shards import Shard, shards
 from harness.search.shrink import Shortest
 
-TICK_SECONDS = 0.2
-"""How often whoever watches hears of the progress."""
 OF_HYPOTHESIS = 0.5
 """Share of the time for shrinking that Hypothesis may take before the domain pass."""
 
@@ -92,8 +90,8 @@ class Search:
     def _run_on(self, pools: Sequence[Engines], watch: Callable[[Progress], None]) -> Finding | None:
         plan = self.plan
         with heeded() as interruption, ThreadPoolExecutor(plan.threads, "search") as pool:
-            working = {pool.submit(self._work, pools[number % len(pools)]) for number in range(plan.threads)}
             try:
+                working = {pool.submit(self._work, pools[number % len(pools)]) for number in range(plan.threads)}
                 while working:
                     working = wait(working, TICK_SECONDS, FIRST_COMPLETED).not_done
                     watch(self.progress)

@@ -76,26 +76,30 @@ def spills_mask(config: EngineConfig, submit: Submit) -> bool:
     return largest > captured and largest * each > captured * config.context_length
 
 
-def lists_one_branch(backend: str, topk: int, steps: int, graphs: tuple[int, ...]) -> bool:
-    """Whether the lists of KV slots that a draft's graph reads have room for one branch of a tree alone.
+def listed_tokens(
+    backend: str, topk: int, steps: int, graphs: tuple[int, ...], context_length: int, threshold: int | None
+) -> int | None:
+    """Tokens in the cache that each request may have, for the lists of a captured draft to hold all their branches.
 
-    `FlashInferMultiStepDraftBackend.init_cuda_graph_state` (layers/attention/flashinfer_backend.py): context_length for
-    each request of the largest captured batch, whatever topk. With one step there is no such graph.
+    `FlashInferMultiStepDraftBackend.init_cuda_graph_state` (layers/attention/flashinfer_backend.py) has room for
+    context_length for each request of the largest captured batch, whatever topk. None where a list is long enough for
+    anything, or isn't captured, as with one step. Case v1-flashinfer-draft-indices.
     """
-    return backend == "flashinfer" and topk > 1 and steps > 1 and bool(graphs)
+    if backend != "flashinfer" or topk == 1 or steps == 1 or not graphs:
+        return None
+    captured = graphs[-1]
+    largest = captured if threshold is None else min(captured, threshold)
+    padded = captured - largest  # of a token each
+    return (captured * context_length // topk - captured * steps - padded) // largest
 
 
 def spills_indices(config: EngineConfig, submit: Submit) -> bool:
-    """Whether a captured batch of such requests may list more KV slots than fit. Case v1-flashinfer-draft-indices."""
-    if not config.speculative or not lists_one_branch(
-        config.attention_backend, config.topk, config.steps, config.graphs
-    ):
-        return False
-    captured, toggle = config.graphs[-1], config.toggle
-    largest = min(captured, config.max_running_requests, *(() if toggle is None else (toggle.threshold,)))
-    # Padded rows have a token.
-    listed = largest * (_longest(config, submit) - 2) + captured - largest + captured * config.steps
-    return config.topk * listed > captured * config.context_length
+    """Whether a captured batch of such requests may list more KV slots than fit."""
+    threshold = config.toggle.threshold if config.toggle else None
+    room = listed_tokens(
+        config.attention_backend, config.topk, config.steps, config.graphs, config.context_length, threshold
+    )
+    return config.speculative and room is not None and _longest(config, submit) - 2 > room
 
 
 def outruns_row(config: EngineConfig, submit: Submit) -> bool:
@@ -124,6 +128,11 @@ def _reach(config: EngineConfig, length: int) -> int:
         return length + a_step(config)
     own = length % page
     return max(length - own + whole_pages(own + config.steps, page) * config.topk, length + config.verified_tokens)
+
+
+def spoils(config: EngineConfig, submit: Submit) -> bool:
+    """Whether such requests may run into any of these that is not of the context's end alone."""
+    return any(may(config, submit) for may in (outruns_row, spills_mask, spills_indices))
 
 
 def _longest(config: EngineConfig, submit: Submit) -> int:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import cycle, islice
 from math import inf
 from time import monotonic
@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from harness.errors import RefusedConfiguration
 from harness.isolation.engines import Engines
-from harness.isolation.interruption import heeded
+from harness.isolation.interruption import TICK_SECONDS, Interruption, heeded
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
@@ -26,10 +26,9 @@ from harness.search.shrink import Shortest
 from harness.validation.plan import Plan
 from harness.validation.stage import Coverage
 
-TICK_SECONDS = 0.2
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Running = set[Future[Result]]
 
 
 class Lab:
@@ -93,18 +92,18 @@ class Lab:
             pending = {pool.submit(work, item) for item in islice(remaining, self.plan.at_once)}
             try:
                 while pending:
-                    done, pending = wait(pending, TICK_SECONDS, FIRST_COMPLETED)
-                    self.watch(self.progress)
+                    done, pending = self._wait(pending, interruption)
                     for future in done:
                         yield future.result()
                         if monotonic() < until:
                             pending |= {pool.submit(work, item) for item in islice(remaining, 1)}
                     if interruption.came:
-                        self._stop.set()  # else the pool would wait for what runs
                         raise KeyboardInterrupt
             finally:
                 for future in pending:
                     future.cancel()
+                while pending:
+                    _, pending = self._wait(pending, interruption)
 
     def pursue(self, ran: Ran) -> Finding:
         """Shrink a failure and run it again from cold; of a scheduler that doesn't start there is nothing to shrink."""
@@ -117,12 +116,19 @@ class Lab:
         until = monotonic() + self.plan.profile.budget.shrink
         with heeded() as interruption, ThreadPoolExecutor(1) as pool:
             pursuit = pool.submit(pursue, shortest, until)
-            while wait([pursuit], TICK_SECONDS).not_done:
-                self.watch(self.progress)
-                if interruption.came:  # with what is known by now
-                    self._stop.set()
+            pending = {pursuit}
+            while pending:  # until it is through, or has what is known by now
+                _, pending = self._wait(pending, interruption)
         finding, _ = pursuit.result()
         return finding
+
+    def _wait(self, running: Running[Result], interruption: Interruption) -> tuple[Running[Result], Running[Result]]:
+        """For one of them, or a moment: which have ended, and which haven't. Once a person wants an end, all shall."""
+        ended, others = wait(running, TICK_SECONDS, FIRST_COMPLETED)
+        self.watch(self.progress)
+        if interruption.came:
+            self._stop.set()
+        return ended, others
 
     def coverage(self) -> Coverage:
         """What was reached since the last call."""

@@ -12,6 +12,7 @@ from harness.outcome import Outcome
 from harness.program import Program
 from harness.search.grid import grid
 from harness.search.sampling import program_of
+from harness.search.upstream import spoils
 from harness.validation.ending import Ending
 from harness.validation.lab import Lab
 from harness.validation.plan import Plan
@@ -71,8 +72,10 @@ def grid_of(plan: Plan, worker: Worker | None) -> Sequence[EngineConfig]:
 
 
 def _programs(lab: Lab) -> Iterator[Program]:
-    """Some of each configuration in turn, the workers' alternately."""
+    """Some of each configuration in turn, the workers' alternately; those that SGLang answers without a toggle, too."""
     of_workers = [grid_of(lab.plan, worker)[:CONFIGURATIONS_EACH] for worker in lab.workers]
     configs = [config for alternatives in zip(*of_workers, strict=True) for config in alternatives]
     for number in count():
-        yield program_of(configs[number // IN_A_ROW % len(configs)], lab.plan.seed + number)
+        program = program_of(configs[number // IN_A_ROW % len(configs)], lab.plan.seed + number)
+        if not any(spoils(program.config.untoggled, submit) for submit in program.submits):
+            yield program

@@ -14,7 +14,7 @@ from harness.validation.plan import Plan, workers_of
 from harness.validation.profile import Profile
 from harness.validation.record import Record
 from harness.validation.runner import validate
-from harness.validation.stage import Status
+from harness.validation.stage import INTERRUPTED, Status
 from harness.validation.verdict import Verdict, judge
 
 
@@ -45,12 +45,14 @@ class Tried:
 
 
 def try_out(patch: str, device: Device, gpus: tuple[str | None, ...], profile: Profile, at_once: int) -> Tried:
-    """Validate a built-in patch, with everything but a report."""
+    """Validate a built-in patch, with everything but a report; raises KeyboardInterrupt if it is stopped."""
     only, began = written_for(patch), monotonic()
     with tempfile.TemporaryDirectory(prefix="toggle-harness-") as folder:
         plan = Plan(patch=patch, device=device, profile=profile, output=Path(folder), gpus=gpus, at_once=at_once)
         plan = replace(plan, workers=workers_of(only), strategy=strategy_of(patch))
         stages = list(validate(plan, Record(plan, resume=False), lambda _: None))
+    if any(stage.said == INTERRUPTED for stage in stages):
+        raise KeyboardInterrupt
     failed = next((stage for stage in stages if stage.status is Status.FAILED), None)
     return Tried(
         patch=patch,

@@ -35,6 +35,8 @@ class Stand:
     def __init__(self, judge: Judge, cold: Judge | None = None) -> None:
         self._judge, self._cold = judge, cold or judge
         self.programs: list[Program] = []
+        self.stopped: Any = None
+        """What a cold run was told to ask."""
 
     def run(self, wanted: Run, stopped: Callable[[], bool] = lambda: False, patient: bool = False) -> Ran:
         self.programs.append(wanted.program)
@@ -43,12 +45,11 @@ class Stand:
 
     @property
     def nursery(self) -> Any:
-        return SimpleNamespace(
-            device=Device.CPU,
-            run=lambda wanted, stopped, environment=None: Ran(
-                wanted.program, self._cold(wanted.program), wanted.program
-            ),
-        )
+        def run(wanted: Run, stopped: Callable[[], bool], environment: object = None) -> Ran:
+            self.stopped = stopped
+            return Ran(wanted.program, self._cold(wanted.program), wanted.program)
+
+        return SimpleNamespace(device=Device.CPU, run=run)
 
     def __enter__(self) -> "Stand":
         return self
@@ -169,16 +170,18 @@ def test_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_interruption_takes_no_finding_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that comes while a failure is run again from cold, by a thread that takes a while to end."""
-    interrupted, returned = threading.Event(), threading.Event()
+    returned = threading.Event()
 
     def cold(program: Program) -> Outcome:
-        if not interrupted.is_set():
-            interrupted.set()
+        stop: threading.Event = stand.stopped.__self__
+        if not stop.is_set():
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            assert stop.wait(5.0)
         returned.wait(0.3)  # for as long as a search that doesn't wait for it would need to return
         return many_requests(program)
 
-    made, finding = search(monkeypatch, Stand(many_requests, cold))
+    stand = Stand(many_requests, cold)
+    made, finding = search(monkeypatch, stand)
     returned.set()
     assert made.interrupted
     assert finding is not None

@@ -127,7 +127,7 @@ def graph_runners(scheduler: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _kv_indices(runner: Any, forward_batch: Any, captured: int) -> tuple[int, int | None]:
-    """How many a draft's last step lists (`common_template` of the multi-step backends), and for how many is room."""
+    """How many the longest of a draft's lists has (`generate_draft_decode_kv_indices`), and for how many is room."""
     backend, total = getattr(runner, "draft_attn_backend", None), forward_batch.seq_lens_sum
     if backend is None or not isinstance(total, int):
         return 0, None

@@ -1,0 +1,48 @@
+"""Ctrl-C is noted where it is to be heeded, and answered as before elsewhere."""
+
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from harness.commands import children
+from harness.isolation.interruption import heeded
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_noted_and_then_raised_again() -> None:
+    with heeded() as outer:
+        with heeded() as inner:
+            signal.raise_signal(signal.SIGINT)
+        assert (outer.came, inner.came) == (False, True)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ignored_stays_ignored() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with heeded() as interruption:
+        signal.raise_signal(signal.SIGINT)
+    assert not interruption.came
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_nothing_away_from_the_main_thread() -> None:
+    def look() -> bool:
+        with heeded() as interruption:
+            return interruption.came
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(look).result() is False
+
+
+def test_items_of_a_command_end() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        list(children.side_by_side(lambda _: signal.raise_signal(signal.SIGINT), range(100), at_once=1))
