@@ -4,13 +4,16 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import harness
 from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggle, Worker
 from harness.engine.device import Device
 from harness.isolation.child import Limits
 from harness.patches.beside import files
 from harness.patches.stack import Patch, title
+from harness.patches.workers import CASES
 from harness.validation.profile import Profile
 
+HARNESS = Path(harness.__file__).parent
 LEAST_RUNNING = 17
 """One more than the largest size that is captured."""
 KV_TOKENS_EACH = 256
@@ -65,8 +68,9 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Of all that decides what the stages do, the patch's content among it."""
-        content = [file.read_text() for file in files(self.patch).values()]
+        """Of all that decides what the stages do, the patch's content, this harness and its cases among it."""
+        own = sorted(HARNESS.rglob("*.py")) + sorted(CASES.rglob("program.json"))
+        content = [file.read_text() for file in (*files(self.patch).values(), *own)]
         parts = (title(self.patch), *content, self.device, self.profile, self.workers, self.threshold, self.seed)
         more = (self.threshold_setting, self.strategy, self.most_skipped, self.most_step_ratio)
         return hashlib.sha256(repr((*parts, *more)).encode()).hexdigest()[:16]

@@ -49,7 +49,8 @@ class Record:
         except (ValueError, KeyError, TypeError, ValidationError):
             raise UsageError(f"--resume: {self._file} can't be read: leave --resume out") from None
         if fingerprint != plan.fingerprint:
-            raise UsageError(f"--resume: {plan.output} is of another patch or other options: leave --resume out")
+            other = "another patch, other options or another harness"
+            raise UsageError(f"--resume: {plan.output} is of {other}: leave --resume out")
         self.stages = {stage.name: stage for stage in stages if stage.status is Status.PASSED}
         left = [stage for stage in stages if stage.name not in self.stages]
         self.begun = {stage.name: stage for stage in left if stage.said == INTERRUPTED}

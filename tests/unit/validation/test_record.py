@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
+from harness.validation import plan as planning
 from harness.validation.record import FILE, Record
 from harness.validation.stage import INTERRUPTED, Coverage, Stage, Status
 from tests.unit.validation.reports import FAILED, PASSED, UNPROVEN, plan
@@ -32,7 +33,7 @@ def test_what_was_interrupted_is_kept_with_what_it_had_done(tmp_path: Path) -> N
 
 def test_another_patch_or_other_options(tmp_path: Path) -> None:
     Record(plan(tmp_path), resume=False)
-    with pytest.raises(UsageError, match="is of another patch or other options: leave --resume out"):
+    with pytest.raises(UsageError, match="is of another patch, other options or another harness: leave --resume out"):
         Record(plan(tmp_path, threshold=6), resume=True)
 
 
@@ -41,6 +42,15 @@ def test_a_patch_that_was_edited(tmp_path: Path) -> None:
     before = plan(tmp_path, patch=str(tmp_path / "mine.diff")).fingerprint
     (tmp_path / "mine.diff").write_text("two")
     assert plan(tmp_path, patch=str(tmp_path / "mine.diff")).fingerprint != before
+
+
+def test_a_harness_that_was_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The fixed toggle is a part of it."""
+    (tmp_path / "toggle.py").write_text("one")
+    monkeypatch.setattr(planning, "HARNESS", tmp_path)
+    before = plan(tmp_path).fingerprint
+    (tmp_path / "toggle.py").write_text("two")
+    assert plan(tmp_path).fingerprint != before
 
 
 def test_nothing_to_go_on_with(tmp_path: Path) -> None:
