@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from harness.patches import workers
-from harness.patches.stack import Patch, entries, file_named, is_diff, is_plugin
+from harness.patches.stack import Patch, entries, file_named, is_diff, is_plugin, parted
 from harness.patches.workers import PATCH_FILE
 from harness.program import Program
 
@@ -46,14 +46,14 @@ def _file_of(entry: str) -> Path | None:
 
 def _renamed(entry: str, names: dict[Path, str]) -> str:
     file = _file_of(entry)
-    return entry if file is None else names[file] + "".join(entry.partition(":")[1:])
+    return entry if file is None else names[file] + parted(entry)[1]
 
 
 def _resolved(entry: str, folder: Path) -> str:
     file = file_named(entry)
     if file is None or file.parent != Path():
         return entry
-    return str((folder / file).resolve()) + "".join(entry.partition(":")[1:])
+    return str((folder / file).resolve()) + parted(entry)[1]
 
 
 def _with(program: Program, stack: tuple[str, ...]) -> Program:

@@ -1,42 +1,43 @@
 """A folder with a modified SGLang, as the diff that makes it from the installed one."""
 
 import filecmp
-import hashlib
-import subprocess
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 
 from harness.errors import UsageError
-from harness.patches.diffs import IN_REPOSITORY, NOWHERE, PACKAGE, installed_package
-from harness.patches.overlay import cache
+from harness.patches import git
+from harness.patches.diffs import IN_REPOSITORY, NOWHERE, PACKAGE, heading, installed_package
+from harness.patches.overlay import kept
 
 MOST_FILES = 200
 """A patch changes fewer; two releases differ in more."""
-SOURCES = (".py", ".cu", ".cuh", ".h", ".cpp", ".json")
+SOURCES = (".py", ".cu", ".cuh", ".h", ".hpp", ".cpp", ".json", ".yaml")
+BUILT = {PurePosixPath("_version.py")}
+"""What a wheel has and a repository hasn't, or has of another build; all other sources of a wheel are its repository's,
+every one of them, tests and tuned configurations too."""
+COMPARED = ["diff", "--no-index", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "-U3", "--"]
 
 
 def as_diff(folder: Path) -> Path:
-    """A file with the diff; raises UsageError where the folder holds no SGLang, the same, or another release.
+    """A file with the diff: it changes, adds and removes Python, C++, CUDA, JSON and YAML as the folder has it.
 
-    Files that only the installed package has stay: a wheel has some that a repository hasn't.
+    Whatever else differs stays as it is installed: compiled extensions, which a repository hasn't, and documents.
+    Raises UsageError where the folder holds no SGLang, the same, or another release, for lines that aren't UTF-8, and
+    where the cache can't be written.
     """
     package, installed = _package(folder), installed_package()
-    changed = [path for path in _sources(package) if not _same(package / path, installed / path)]
+    changed = _changed(package, installed)
     if not changed:
         raise UsageError(f"{folder} holds SGLang as it is installed: there is nothing to test")
     if len(changed) > MOST_FILES:
+        missing = sum(not (package / path).exists() for path in changed)
         raise UsageError(
-            f"{folder} differs from the installed SGLang in {len(changed)} files: check out v{version(PACKAGE)}"
+            f"{folder} differs from the installed SGLang in {len(changed)} files, {missing} of which it lacks: "
+            f"check out v{version(PACKAGE)}, all of it, or give a diff"
         )
-    text = "".join(_difference(installed, package, path) for path in changed)
-    place = cache() / "checkouts" / hashlib.sha256(text.encode()).hexdigest()[:16] / f"{folder.resolve().name}.diff"
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-    except OSError as error:
-        raise UsageError(f"{place}: {error.strerror}: set XDG_CACHE_HOME to another folder") from None
-    return place
+    text = "".join(_difference(installed / path, package / path, PACKAGE / path) for path in changed)
+    return kept("checkouts", text, f"{folder.resolve().name}.diff")
 
 
 def _package(folder: Path) -> Path:
@@ -46,26 +47,36 @@ def _package(folder: Path) -> Path:
     raise UsageError(f"{folder} holds no SGLang: give a checkout of its repository, with {IN_REPOSITORY}/{PACKAGE}")
 
 
+def _changed(package: Path, installed: Path) -> list[PurePosixPath]:
+    paths = {*_sources(package), *_sources(installed)} - BUILT
+    return sorted(path for path in paths if not _same(package / path, installed / path))
+
+
 def _sources(package: Path) -> Iterator[PurePosixPath]:
-    for file in sorted(package.rglob("*")):
+    for file in package.rglob("*"):
         if file.suffix in SOURCES and file.is_file():
             yield PurePosixPath(file.relative_to(package).as_posix())
 
 
 def _same(file: Path, installed: Path) -> bool:
-    if not installed.is_file():
-        return file.suffix != ".py"  # data that isn't packaged
-    return filecmp.cmp(file, installed, shallow=False)
-
-
-def _difference(installed: Path, package: Path, path: PurePosixPath) -> str:
-    """One file's part of the diff, by git, which minds a missing newline at the end."""
-    old = installed / path
-    command = ["git", "diff", "--no-index", "--text", "--", str(old) if old.is_file() else NOWHERE, str(package / path)]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    except FileNotFoundError:
-        raise UsageError("comparing a checkout needs git: install it") from None
-    hunks = said[said.index("\n@@") + 1 :]
-    source = f"a/{PACKAGE}/{path}" if old.is_file() else NOWHERE
-    return f"--- {source}\n+++ b/{PACKAGE}/{path}\n{hunks}"
+        return file.exists() and installed.exists() and filecmp.cmp(file, installed, shallow=False)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}") from None
+
+
+def _difference(old: Path, new: Path, path: PurePosixPath) -> str:
+    """One file's part of the diff, by git, which minds a missing newline at the end."""
+    compared = [str(file.resolve()) if file.exists() else NOWHERE for file in (old, new)]  # what links lead to
+    done = git.run([*COMPARED, *compared])
+    if done.returncode > 1:
+        raise UsageError(f"{new} can't be compared: {git.complaint(done)}")
+    try:
+        _, start, hunks = done.stdout.decode("utf-8").partition("\n@@")
+    except UnicodeDecodeError:
+        raise UsageError(f"{new} changes lines that aren't UTF-8: convert it, or give a diff without it") from None
+    head = heading(path, added=not old.exists(), removed=not new.exists())
+    if not start:  # an empty file
+        return head
+    source, target = f"a/{path}" if old.exists() else NOWHERE, f"b/{path}" if new.exists() else NOWHERE
+    return f"{head}--- {source}\n+++ {target}\n@@{hunks}"

@@ -1,22 +1,25 @@
 """Unified diffs against SGLang's source: read, checked, and applied to a copy, never to the installed package."""
 
 import importlib.util
-import os
+import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from unidiff.errors import UnidiffParseError
-from unidiff.patch import PatchSet
+from unidiff.patch import PatchedFile, PatchInfo, PatchSet
 
 from harness.errors import BrokenPatch, UsageError
+from harness.patches import git
+from harness.patches.reading import text_of
 
 PACKAGE = "sglang"
 IN_REPOSITORY = "python"
 """SGLang's repository has the package in this folder."""
 NOWHERE = "/dev/null"
+NO_TEXT = re.compile(r"(?:new file mode|deleted file mode|index \S+) 1[26]0000$")
+"""What git's header says of a link and of a submodule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +30,65 @@ class Diff:
     text: str
     files: tuple[PurePosixPath, ...]
     """Below the folder that holds the package, e.g. `sglang/srt/managers/scheduler.py`."""
+    removed: frozenset[PurePosixPath]
+    """Those of them that are gone in the end."""
 
 
 def read(file: Path) -> Diff:
     """A diff; raises UsageError for what is none, is empty, or touches files outside SGLang."""
-    try:
-        parsed = PatchSet(file.read_text())
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}") from None
-    except (UnidiffParseError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} isn't a unified diff: {' '.join(str(error).split())}") from None
-    if not parsed:
+    parts = [part for part in _parsed(file) if not _has_mode_alone(part)]
+    if not parts:
         raise UsageError(f"{file} isn't a unified diff, or changes nothing: make one with `git diff`")
-    files = []
-    for changed in parsed:
-        if changed.is_binary_file or changed.is_rename:
-            raise UsageError(f"{file} renames, or changes a file that isn't text: {changed.path}")
-        path = _inside(file, changed.path)
-        changed.source_file = changed.source_file if changed.is_added_file else f"a/{path}"
-        changed.target_file = changed.target_file if changed.is_removed_file else f"b/{path}"
-        changed.patch_info = None  # git's header, with the paths as they were
-        files.append(path)
-    return Diff(file.name, str(parsed), tuple(files))
+    paths = [_adapted(file, part) for part in parts]
+    # A series of commits in one file can have a path several times: the last part decides.
+    gone = {path: part.target_file == NOWHERE for path, part in zip(paths, parts, strict=True)}
+    removed = frozenset(path for path, removes in gone.items() if removes)
+    return Diff(file.name, "".join(map(str, parts)), tuple(gone), removed)
+
+
+def heading(path: PurePosixPath, *, added: bool = False, removed: bool = False) -> str:
+    """Git's header of a file's part: it alone says that an empty file is new or gone, or that an emptied one stays."""
+    mode = "new file mode 100644\n" * added + "deleted file mode 100644\n" * removed
+    return f"diff --git a/{path} b/{path}\n{mode}"
+
+
+def _parsed(file: Path) -> PatchSet:
+    text = text_of(file)
+    if text.count("\r\n") == text.count("\n"):  # of the whole diff, by an editor: those of files have headers without
+        text = text.replace("\r\n", "\n")
+    try:
+        return PatchSet(text)
+    except UnidiffParseError as error:
+        raise UsageError(f"{file} isn't a unified diff: {' '.join(str(error).split())}") from None
+
+
+def _has_mode_alone(part: PatchedFile) -> bool:
+    """Whether all that it changes is who may execute a file, which makes no difference to an import."""
+    more = part or part.is_rename or part.is_binary_file
+    return not more and any(line.startswith("new mode ") for line in part.patch_info or ())
+
+
+def _adapted(file: Path, part: PatchedFile) -> PurePosixPath:
+    """Bring a file's part into the one form, and return its path; raises UsageError for what isn't for `git apply`."""
+    if part.is_rename:
+        raise UsageError(f"{file} renames {part.path}: make it with `git diff --no-renames`")
+    if part.is_binary_file or any(NO_TEXT.match(line) for line in part.patch_info or ()):
+        raise UsageError(f"{file} changes what isn't a text file: {part.path}")
+    path = _inside(file, part.path)
+    added = part.source_file == NOWHERE or (part.is_added_file and _never(part.source_timestamp))
+    removed = part.target_file == NOWHERE or (part.is_removed_file and _never(part.target_timestamp))
+    if not part and not added and not removed:  # a merge's diff is in a form of its own
+        raise UsageError(f"{file} doesn't say what changes in {path}: make it with `git diff OLD NEW`")
+    by_git = (part.patch_info or [""])[0].startswith("diff --git ")
+    part.patch_info = PatchInfo([heading(path, added=added, removed=removed)]) if by_git else None
+    part.source_file = NOWHERE if added else f"a/{path}"
+    part.target_file = NOWHERE if removed else f"b/{path}"
+    return path
+
+
+def _never(timestamp: str | None) -> bool:
+    """Whether it is the beginning of Unix time: `diff -N` gives it to a file that isn't there."""
+    return (timestamp or "").startswith(("1970-01-01 ", "1969-12-31 "))
 
 
 def _inside(file: Path, path: str) -> PurePosixPath:
@@ -100,28 +140,20 @@ def _mirror(source: Path, target: Path, path: PurePosixPath, changed: set[PurePo
 
 def _apply(diff: Diff, folder: Path) -> None:
     """With git, outside any repository: it refuses what fits only nearly."""
-    command = ["git", "apply", "--whitespace=nowarn", "-p1", "-"]
-    try:
-        done = subprocess.run(
-            command,
-            input=diff.text,
-            cwd=folder,
-            env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent), "LC_ALL": "C"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise UsageError("applying a diff needs git: install it") from None
+    done = git.run(["apply", "--whitespace=nowarn", "--no-ignore-whitespace", "-p1", "-"], folder, diff.text)
     if done.returncode:
-        said = "; ".join(line.removeprefix("error: ") for line in done.stderr.splitlines()[:3])
-        raise UsageError(f"{diff.name} doesn't apply to SGLang as it is installed: {said}")
+        raise UsageError(f"{diff.name} doesn't apply to SGLang as it is installed: {git.complaint(done)}")
+    for path in diff.files:  # git says nothing of a file that a series of commits adds and removes again, and keeps it
+        if (folder / path).exists() == (path in diff.removed):
+            left = "is still there" if path in diff.removed else "is missing"
+            raise UsageError(f"{diff.name} leaves SGLang wrong, {path} {left}: make it with one `git diff OLD NEW`")
 
 
 def _check_syntax(file: Path) -> None:
     if file.suffix != ".py" or not file.exists():
         return
     try:
-        compile(file.read_text(), str(file), "exec")
+        compile(file.read_bytes(), str(file), "exec")  # which decodes as an import does
     except SyntaxError as error:
-        raise BrokenPatch(f"the patched {file.name} has a syntax error in line {error.lineno}: {error.msg}") from None
+        where = f" in line {error.lineno}" if error.lineno else ""
+        raise BrokenPatch(f"the patched {file.name} has a syntax error{where}: {error.msg}") from None

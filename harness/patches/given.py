@@ -5,6 +5,7 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.patches import checkout, diffs, workers
+from harness.patches.reading import text_of
 from harness.patches.stack import Patch, file_named, is_diff, is_plugin
 from harness.patches.stack import workers as named_workers
 
@@ -28,4 +29,6 @@ def _entry(text: str) -> str:
             raise UsageError(f"plugin {text}: no such file")
     else:
         workers.file_of(text)
+    if file is not None:
+        text_of(file)  # reports and reproducers quote it
     return text

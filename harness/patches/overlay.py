@@ -68,6 +68,25 @@ def copy_with(diffs: Sequence[Diff]) -> Path:
     return place
 
 
+def kept(kind: str, content: str, *names: str) -> Path:
+    """A file of the cache with this content, whole, by these names in a folder of the content's own.
+
+    Raises UsageError where the cache can't be written.
+    """
+    data = content.encode("utf-8")
+    place = cache().joinpath(kind, hashlib.sha256(data).hexdigest()[:16], *names)
+    unfinished = place.with_name(f".{os.getpid()}.{place.name}")  # others may be reading, or writing, the same
+    try:
+        if place.is_file() and place.read_bytes() == data:
+            return place
+        place.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(data)
+        unfinished.replace(place)
+    except OSError as error:
+        raise UsageError(f"{place}: {error.strerror}: set XDG_CACHE_HOME to another folder") from None
+    return place
+
+
 def cache() -> Path:
     """The folder for what may be kept between runs, and made again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sglang-toggle-harness"

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from harness.errors import RefusedConfiguration
-from harness.patches.stack import file_named
+from harness.patches.stack import file_named, parted
 
 _called: set[str] = set()
 
@@ -25,16 +25,15 @@ def call_once(entry: str) -> None:
 
 def function_of(entry: str) -> Callable[[], object]:
     """The function that `module:function` or `file.py:function` names; raises RefusedConfiguration for none."""
-    place, _, name = entry.partition(":")
-    file = file_named(entry)
+    place, function = parted(entry)
+    file, name = file_named(entry), function.removeprefix(":")
     try:
         module = _from_file(file) if file is not None else _imported(place)
     except Exception as error:
         raise RefusedConfiguration(f"plugin {entry} can't be loaded: {type(error).__name__}: {error}") from error
-    function = getattr(module, name, None)
-    if not callable(function):
+    found: Callable[[], object] | None = getattr(module, name, None)
+    if not callable(found):
         raise RefusedConfiguration(f"plugin {entry}: {place} has no function {name}")
-    found: Callable[[], object] = function
     return found
 
 

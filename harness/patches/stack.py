@@ -7,7 +7,8 @@ A patch is one entry or a stack of them:
 - `module:function` or `file.py:function`: a plugin of SGLang, called once a process before the scheduler starts
 
 The last two change SGLang itself: they are sources. A stack of sources alone leaves this project's toggle out, and is
-told the threshold by a variable or an argument of its own.
+told the threshold by a variable or an argument of its own. Paths may have colons, too: what ends like a diff or Python
+is a file, and of a plugin the function comes after the last.
 """
 
 from pathlib import Path
@@ -32,13 +33,21 @@ def is_diff(entry: str) -> bool:
 
 def is_plugin(entry: str) -> bool:
     """Whether it is a plugin's function."""
-    return ":" in entry
+    return ":" in entry and not entry.endswith((*DIFFS, PYTHON))
+
+
+def parted(entry: str) -> tuple[str, str]:
+    """A plugin's module or file, and its function with the colon; anything else whole, and nothing."""
+    if not is_plugin(entry):
+        return entry, ""
+    place, colon, function = entry.rpartition(":")
+    return place, colon + function
 
 
 def file_named(entry: str) -> Path | None:
     """The file that an entry means; None of a name or a module."""
-    path = entry.partition(":")[0]
-    return Path(path) if path.endswith((*DIFFS, PYTHON)) else None
+    place = parted(entry)[0]
+    return Path(place) if place.endswith(PYTHON) or is_diff(entry) else None
 
 
 def sources(patch: Patch) -> tuple[str, ...]:

@@ -11,10 +11,11 @@ import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from harness.configuration import Strategy, Worker
-from harness.errors import RefusedConfiguration
+from harness.errors import RefusedConfiguration, UsageError
+from harness.patches.reading import text_of
 from harness.patches.stack import PYTHON, UNCHANGED, Patch, worker
 
 CASES = Path(__file__).parents[2] / "cases"
@@ -40,15 +41,21 @@ def file_of(name: str) -> Path | None:
 
 
 def written_for(patch: Patch) -> Worker | None:
-    """The worker that a patch is for, read without loading SGLang; None of one that is for any."""
-    found = _constant(patch, "WORKER")
-    return None if found is None else Worker(found)
+    """The worker that a patch is for, read without loading SGLang; None of one that is for any.
+
+    Raises RefusedConfiguration where it says something else.
+    """
+    found: Worker | None = _constant(patch, "WORKER", (Worker.V1, Worker.V2))
+    return found
 
 
 def strategy_of(patch: Patch) -> Strategy:
-    """The strategy that a patch is for, read without loading SGLang; warm of one that doesn't say."""
-    strategy: Strategy = _constant(patch, "STRATEGY") or "warm"
-    return strategy
+    """The strategy that a patch is for, read without loading SGLang; warm of one that doesn't say.
+
+    Raises RefusedConfiguration where it says something else.
+    """
+    found: Strategy = _constant(patch, "STRATEGY", get_args(Strategy)) or "warm"
+    return found
 
 
 def worker_of(name: str) -> WorkerOf:
@@ -63,21 +70,33 @@ def worker_of(name: str) -> WorkerOf:
     return worker
 
 
-def _constant(patch: Patch, constant: str) -> Any:
+def _constant(patch: Patch, constant: str, allowed: tuple[Any, ...]) -> Any:
+    """The one of the allowed that a constant is; None where it is None, or there is none."""
     name = worker(patch)
     file = None if name is None else file_of(name)
     if name is None or file is None:
         return None
-    for node in _parsed(name, file).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == constant:
-            return ast.literal_eval(node.value)
-    return None
+    literals = {repr(one): one for one in allowed}
+    said = _assigned(_parsed(name, file), constant)
+    if said not in {*literals, "None"}:  # a name too: what it stands for only loading SGLang would say
+        raise RefusedConfiguration(f"{file}: {constant} is {said}: write {' or '.join(literals)}, or leave it out")
+    return literals.get(said)
+
+
+def _assigned(module: ast.Module, constant: str) -> str:
+    """What a module's constant is, as Python's `repr` writes it."""
+    for node in module.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if constant in map(ast.unparse, targets):
+                return ast.unparse(node.value)
+    return "None"
 
 
 def _parsed(name: str, file: Path) -> ast.Module:
     try:
-        return ast.parse(file.read_text())
-    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        return ast.parse(text_of(file))
+    except (UsageError, SyntaxError, ValueError) as error:  # the last of a null byte, before Python 3.12
         raise RefusedConfiguration(f"patch {name} can't be read: {error}") from None
 
 

@@ -13,6 +13,7 @@ from harness.configuration import EngineConfig
 from harness.errors import UsageError
 from harness.outcome import Outcome
 from harness.patches.beside import files, local
+from harness.patches.reading import text_of
 from harness.patches.stack import UNCHANGED
 from harness.program import Program
 from harness.report import chrome_trace, facts, issue, script
@@ -77,17 +78,16 @@ def _fill(folder: Path, finding: Finding) -> None:
 
     program, patch = local(finding.program), files(finding.program.config.patch)
     ready = script.text(program, finding.ran.outcome, facts.headline(finding.ran))
-    (folder / README).write_text(_readme(finding, program))
-    (folder / REPORT).write_text(
-        issue.text(finding, program, ready, {name: file.read_text() for name, file in patch.items()})
-    )
-    (folder / SCRIPT).write_text(ready)
-    (folder / FOUND).write_text(local(finding.found).to_json() + "\n")
-    (folder / TRACE).write_text(chrome_trace.to_json(finding.ran))
+    _write(folder / README, _readme(finding, program))
+    patch_texts = {name: text_of(file) for name, file in patch.items()}
+    _write(folder / REPORT, issue.text(finding, program, ready, patch_texts))
+    _write(folder / SCRIPT, ready)
+    _write(folder / FOUND, local(finding.found).to_json() + "\n")
+    _write(folder / TRACE, chrome_trace.to_json(finding.ran))
     timeline.write(finding.ran, folder / TIMELINE)
     # Last, since they make a folder a case: what is left of an interrupted writing must not be one.
     for file, content in _case(finding).items():
-        (folder / file).write_text(content)
+        _write(folder / file, content)
 
 
 def _case(finding: Finding) -> dict[str, str]:
@@ -97,7 +97,7 @@ def _case(finding: Finding) -> dict[str, str]:
     expected[finding.device.value] = _lasting(finding.ran.outcome).model_dump(exclude_none=True)
     return {
         PROGRAM: local(finding.program).to_json() + "\n",
-        **{name: file.read_text() for name, file in patch.items()},
+        **{name: text_of(file) for name, file in patch.items()},
         EXPECTED: json.dumps(expected, indent=2) + "\n",
     }
 
@@ -105,7 +105,12 @@ def _case(finding: Finding) -> dict[str, str]:
 def _holds(folder: Path, finding: Finding) -> bool:
     """Whether a folder is the case of this finding already."""
     files = _case(finding)
-    return all((folder / file).is_file() and (folder / file).read_text() == text for file, text in files.items())
+    return all((folder / file).is_file() and text_of(folder / file) == text for file, text in files.items())
+
+
+def _write(file: Path, text: str) -> None:
+    """With line ends as they are: a diff's belong to it."""
+    file.write_bytes(text.encode("utf-8"))
 
 
 def _lasting(outcome: Outcome) -> Outcome:

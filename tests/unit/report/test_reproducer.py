@@ -57,6 +57,17 @@ def test_the_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_diff_keeps_its_line_ends(tmp_path: Path) -> None:
+    """Some are of the file that it changes."""
+    diff = tmp_path / "mine.diff"
+    diff.write_bytes(b"--- a/sglang/a.py\n+++ b/sglang/a.py\n@@ -1 +1 @@\n-one\r\n+two\r\n")
+    finding = replace(FINDING, ran=replace(RAN, program=with_patch(PROGRAM, str(diff))))
+    folder = reproducer.write(finding, tmp_path / "out")
+    assert (folder / "patch.diff").read_bytes() == diff.read_bytes()
+    assert reproducer.write(finding, tmp_path / "out") == folder
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_names(tmp_path: Path) -> None:
     first = reproducer.write(FINDING, tmp_path)
     (first / "README.md").write_text("# Looked into")
