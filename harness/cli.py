@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import traceback
 
 import typer
 from rich.console import Console
@@ -12,6 +13,8 @@ from harness.errors import UsageError
 
 USAGE = 2
 """Exit code of wrong usage: one line on standard error, no traceback."""
+BROKEN = 70
+"""Exit code of a mistake in this program, which its traceback shows (`EX_SOFTWARE`, sysexits.h)."""
 
 app = typer.Typer(
     name="toggle-harness",
@@ -41,6 +44,9 @@ def main() -> None:
         _refuse(f"{error.format_message()} See toggle-harness --help.")
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception:  # not to be taken for a verdict, whose exit codes are 0, 1 and 3
+        traceback.print_exc()
+        sys.exit(BROKEN)
 
 
 def _refuse(message: str) -> None:

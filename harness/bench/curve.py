@@ -17,6 +17,8 @@ SHORT, LONG = 16, 64
 """Tokens of each request in the two runs whose difference is decode steps alone."""
 REPEATS = 3
 """Of each run."""
+LEAST_ROUNDS = 2
+"""One alone can't tell a slow engine from a slow moment of the host."""
 PLAIN, PATCHED, ALWAYS = "plain", "patched", "always-spec"
 
 
@@ -42,7 +44,7 @@ class Curves(BaseModel):
 
 
 def measure(config: EngineConfig, device: Device, seconds: float) -> Curves:
-    """Rounds until `seconds` are over, one at least; `config` is the patched engine's, its graphs the batch sizes."""
+    """Rounds until `seconds` are over, two at least; `config` is the patched engine's, its graphs the batch sizes."""
     started = time.monotonic()
     sizes = config.graphs
     configs = {
@@ -52,7 +54,7 @@ def measure(config: EngineConfig, device: Device, seconds: float) -> Curves:
     }
     engines = {name: Rounds(step_ms=[[] for _ in sizes], tokens_per_s=[[] for _ in sizes]) for name in configs}
     turn = 0
-    while not turn or (time.monotonic() - started) * (turn + 1) / turn < seconds:
+    while turn < LEAST_ROUNDS or (time.monotonic() - started) * (turn + 1) / turn < seconds:
         turn += 1
         for name, engine_config in configs.items():
             print(f"round {turn}: {name}", file=sys.stderr, flush=True)

@@ -70,10 +70,9 @@ class Checks:
     def __init__(
         self, program: Program, families: Iterable[type[Check]] = FAMILIES, excuse_sglang: bool = True
     ) -> None:
-        checks = [family(program) for family in families]
+        checks = self._checks = [family(program) for family in families]
         for check in checks:
             check.excuse_sglang = excuse_sglang
-        self._names = [check.name for check in checks]
         self._looking = {
             moment: [
                 (check.name, getattr(check, moment))
@@ -93,7 +92,12 @@ class Checks:
     @property
     def evaluated(self) -> Counter[str]:
         """How often each check was evaluated; one that has nothing to look at in a moment is none the less."""
-        return Counter({name: self._moments for name in self._names if self._moments})
+        return Counter({check.name: self._moments for check in self._checks if self._moments})
+
+    @property
+    def answered(self) -> Counter[str]:
+        """How often each of the checks that may lack a right answer had one to compare with."""
+        return Counter({check.name: check.answered for check in self._checks if check.answered})
 
     def at_launch(self, launch: Launch) -> None:
         """As a decode batch is handed to the worker."""

@@ -44,6 +44,8 @@ class Check:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.config: EngineConfig = program.config
+        self.answered = 0
+        """Comparisons with a right answer; counted by checks that may lack one."""
 
     def at_launch(self, launch: Launch) -> Findings:
         """As a decode batch is handed to the worker."""

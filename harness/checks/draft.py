@@ -76,16 +76,17 @@ class DraftState(Check):
             yield Skipped(
                 "after a spec step with graphs SGLang accepts less of itself: cases/upstream/*-draft-extend-graph"
             )
-        elif self._prompts is not None:
-            expected = accepted(self._prompts[number], produced, self.config.steps)
-            if seen != expected:
-                yield Violation(f"draft tokens accepted after {produced} tokens", expected, seen, number)
-        elif self._always_spec is not None and (number, produced) in self._always_spec:
-            expected = self._always_spec[number, produced]
+        elif (expected := self._expected(number, produced)) is not None:
+            self.answered += 1
             if seen != expected:
                 yield Violation(f"draft tokens accepted after {produced} tokens", expected, seen, number)
         else:
             yield Skipped("no accepted length is known: another model pair, and no always-spec run that stopped here")
+
+    def _expected(self, number: int, produced: int) -> int | None:
+        if self._prompts is not None:
+            return accepted(self._prompts[number], produced, self.config.steps)
+        return None if self._always_spec is None else self._always_spec.get((number, produced))
 
     def draft_caches(self, caches: list[DraftCache]) -> Findings:
         """Compare every entry with a fresh prefill's."""

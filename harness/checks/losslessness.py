@@ -28,6 +28,7 @@ class Losslessness(Check):
             if answer is None or answer.tokens is None:
                 yield Skipped("no right answer is known: another model pair, sampling or a penalty")
                 continue
+            self.answered += 1
             yield from self._compare(after, number, answer.tokens, answer.finish_reason)
 
     def _compare(self, after: After, number: int, right: tuple[int, ...], reason: str | None) -> Findings:

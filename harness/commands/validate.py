@@ -22,9 +22,10 @@ from harness.configuration import DEFAULT_SETTING, Worker
 from harness.engine.device import Device
 from harness.errors import BrokenPatch
 from harness.isolation.gpus import VISIBLE
+from harness.patches.frozen import frozen
 from harness.patches.given import patch_of
 from harness.patches.overlay import copy_for
-from harness.patches.stack import sources, title
+from harness.patches.stack import sources
 from harness.patches.workers import strategy_of
 from harness.validation.plan import Plan, workers_of
 from harness.validation.profile import Profile
@@ -66,7 +67,8 @@ def command(
     tested = patch_of(patch)
     plan = _placed(
         Plan(
-            patch=tested,
+            patch=frozen(tested),
+            title=" + ".join(patch),
             device=_device(device),
             profile=profile,
             output=output,
@@ -92,10 +94,12 @@ def _validate(plan: Plan, resume: bool, console: Console) -> int:
     from harness.validation.runner import validate
 
     record, began, started = Record(plan, resume), monotonic(), datetime.now(UTC)
+    pages.forget(plan.output)
     console.print(
-        f"validating {title(plan.patch)} on {plan.device}: profile {plan.profile}, worker "
+        f"validating {plan.title} on {plan.device}: profile {plan.profile}, worker "
         f"{' and '.join(plan.workers)}, {plan.at_once} programs at once",
         soft_wrap=True,
+        markup=False,
     )
     stages = []
     with Watching(Console(stderr=True, highlight=False)) as watching:
@@ -111,7 +115,7 @@ def _validate(plan: Plan, resume: bool, console: Console) -> int:
             console.print(f"reproducer: {plan.output / stage.failure.folder}", soft_wrap=True, markup=False)
     for reason in report.reasons if report.verdict is Verdict.UNPROVEN else ():
         console.print(f"- {reason}", soft_wrap=True, markup=False)
-    console.print(f"[bold]{report.headline}[/bold]", soft_wrap=True)
+    console.print(report.headline, soft_wrap=True, markup=False, style="bold")
     console.print(str(written), soft_wrap=True, markup=False)
     return report.verdict.exit_code
 
@@ -121,7 +125,8 @@ def _say_left_out(stages: Sequence[Stage], console: Console) -> None:
     left_out = [stage for stage in stages if stage.status is Status.LEFT_OUT]
     for reason, those in groupby(left_out, key=lambda stage: stage.said):
         names = ", ".join(stage.name for stage in those)
-        console.print(f"[dim]left out[/dim]  {names}: {reason}", soft_wrap=True)
+        console.print("[dim]left out[/dim]  ", end="")
+        console.print(f"{names}: {reason}", soft_wrap=True, markup=False)
 
 
 def _say(stage: Stage, console: Console) -> None:

@@ -26,6 +26,8 @@ from harness.isolation.journal import Journal, last
 from harness.isolation.messages import Answer, Boot, Booted, BootFailed, Refused, Run
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome, attempt
+from harness.patches.changed import imported
+from harness.patches.stack import sources
 from harness.trace import Trace
 
 JOURNAL, OUTPUT = "journal.jsonl", "output.log"
@@ -163,6 +165,8 @@ class _Server:
             skipped=checks.skipped if checks is not None else Counter(),
             looked=checks.looked if checks is not None else Counter(),
             looked_in_part=checks.looked_in_part if checks is not None else Counter(),
+            answered=checks.answered if checks is not None else Counter(),
+            imported=imported(sources(program.config.patch)),
             host_bytes=psutil.Process().memory_info().rss,
             device_bytes=_device_bytes(self._device),
             engine_seconds=time.perf_counter() - started,

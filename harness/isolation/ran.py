@@ -28,6 +28,10 @@ class Ran:
     """Moments that each check looked at."""
     looked_in_part: Counter[str] = field(default_factory=Counter)
     """Of these, those in which it left something out."""
+    answered: Counter[str] = field(default_factory=Counter)
+    """How often each check that may lack a right answer had one to compare with."""
+    imported: frozenset[str] = frozenset()
+    """Of the files of SGLang that a diff changes, those that the process has imported."""
     host_bytes: int = 0
     """Resident memory of the process after it."""
     device_bytes: int = 0

@@ -28,6 +28,10 @@ class Progress:
     """Moments that each check looked at."""
     looked_in_part: Counter[str] = field(default_factory=Counter)
     """Of these, those in which it left something out."""
+    answered: Counter[str] = field(default_factory=Counter)
+    """How often each check that may lack a right answer had one to compare with."""
+    imported: set[str] = field(default_factory=set)
+    """Of the files of SGLang that a diff changes, those that some process has imported."""
     configurations: set[EngineConfig] = field(default_factory=set)
     refused: dict[EngineConfig, str] = field(default_factory=dict)
     """Configurations that SGLang refused, with its reason."""
@@ -51,6 +55,8 @@ class Progress:
             self.skipped += ran.skipped
             self.looked += ran.looked
             self.looked_in_part += ran.looked_in_part
+            self.answered += ran.answered
+            self.imported |= ran.imported
             self.crossing += any(ran.labels[label] for label in CROSSINGS)
             self.configurations.add(ran.program.config)
 

@@ -1,7 +1,6 @@
 """The stage of known sequences: every program that once broke a patch, under this one."""
 
 from collections.abc import Iterator
-from time import monotonic
 
 from harness.cases import all_folders, load
 from harness.program import Program
@@ -15,20 +14,17 @@ SEQUENCES = ((1, 10, 3), (10, 1, 10), (1, 0, 1), (5, 6, 5, 6, 5), (16, 17, 16))
 
 
 def known(lab: Lab) -> Stage:
-    """Run them all, or as many as there is time for."""
+    """Run them all, however long that takes: they are few, and what they found once is likeliest to be there."""
     ending = Ending(lab, NAME)
+    if not all_folders():
+        return ending.unproven("this installation of the harness has no cases: install it anew")
     programs = list(known_programs(lab))
-    results = 0
-    until = monotonic() + lab.plan.profile.budget.known
-    for ran in lab.side_by_side(lambda named: (named[0], lab.run(named[1])), programs, until):
-        results += 1
-        name, seen = ran
-        if seen is not None and seen.outcome.kind != "passes":
-            return ending.failed(seen, f"the program of {name}")
-    said = f"{results} of {len(programs)} programs that broke other patches pass"
-    if results < len(programs) // 2:
-        return ending.unproven(f"{said}: no time for the others")
-    return ending.passed(said)
+    passed = 0
+    for name, ran in lab.side_by_side(lambda named: (named[0], lab.run(named[1])), programs):
+        if ran is not None and ran.outcome.kind != "passes":
+            return ending.failed(ran, f"the program of {name}")
+        passed += ran is not None
+    return ending.passed(f"{passed} of {len(programs)} programs that broke other patches pass")
 
 
 def known_programs(lab: Lab) -> Iterator[tuple[str, Program]]:

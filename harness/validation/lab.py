@@ -3,20 +3,24 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from itertools import cycle, islice
 from math import inf
 from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
-from harness.errors import RefusedConfiguration
+from harness.errors import RefusedConfiguration, UsageError
+from harness.isolation.child import Interrupted
 from harness.isolation.engines import Engines
 from harness.isolation.interruption import TICK_SECONDS, Interruption, heeded
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
+from harness.outcome import Outcome
 from harness.patches.stack import sources
 from harness.program import Program
+from harness.search.confirm import confirmations
 from harness.search.environment import environment
 from harness.search.finding import Finding
 from harness.search.labels import labels
@@ -107,20 +111,29 @@ class Lab:
 
     def pursue(self, ran: Ran) -> Finding:
         """Shrink a failure and run it again from cold; of a scheduler that doesn't start there is nothing to shrink."""
-        if ran.outcome.step is None:
-            surroundings = environment(self.plan.device).result()
-            return Finding(ran, ran.program, self.plan.device, None, [], [], surroundings)
-        shortest = Shortest()
-        shortest.take(ran)
-        pursue = Pursuit(self._pools[0], None, self.plan.at_once, self._stop.is_set, self.progress)
-        until = monotonic() + self.plan.profile.budget.shrink
+        pursue = self._start_again if ran.outcome.step is None else self._shorten
         with heeded() as interruption, ThreadPoolExecutor(1) as pool:
-            pursuit = pool.submit(pursue, shortest, until)
+            pursuit = pool.submit(pursue, ran)
             pending = {pursuit}
             while pending:  # until it is through, or has what is known by now
                 _, pending = self._wait(pending, interruption)
-        finding, _ = pursuit.result()
+        return pursuit.result()
+
+    def _shorten(self, ran: Ran) -> Finding:
+        shortest = Shortest()
+        shortest.take(ran)
+        pursue = Pursuit(self._pools[0], None, self.plan.at_once, self._stop.is_set, self.progress)
+        finding, _ = pursue(shortest, monotonic() + self.plan.profile.budget.shrink)
         return finding
+
+    def _start_again(self, ran: Ran) -> Finding:
+        """Once; not where the start hung, for that takes its limit again."""
+        again: list[Outcome] = []
+        if ran.outcome.kind != "hangs":
+            with suppress(Interrupted, UsageError):
+                again = [one.outcome for one in confirmations(ran, self._nurseries[0], 1, self._stop.is_set, runs=1)]
+        surroundings = environment(self.plan.device).result()
+        return Finding(ran, ran.program, self.plan.device, None, again, [], surroundings)
 
     def _wait(self, running: Running[Result], interruption: Interruption) -> tuple[Running[Result], Running[Result]]:
         """For one of them, or a moment: which have ended, and which haven't. Once a person wants an end, all shall."""
@@ -146,6 +159,8 @@ def coverage_of(progress: Progress) -> Coverage:
         labels=dict(progress.labels),
         looked=dict(progress.looked),
         looked_in_part={name: count for name, count in progress.looked_in_part.items() if count},
+        answered=dict(progress.answered),
+        imported=tuple(sorted(progress.imported)),
         skipped={f"{check}: {reason}": count for (check, reason), count in progress.skipped.items()},
         refused={str(config): reason for config, reason in progress.refused.items()},
     )

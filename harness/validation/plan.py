@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 import harness
@@ -9,11 +10,13 @@ from harness.configuration import DEFAULT_SETTING, EngineConfig, Strategy, Toggl
 from harness.engine.device import Device
 from harness.isolation.child import Limits
 from harness.patches.beside import files
-from harness.patches.stack import Patch, title
+from harness.patches.changed import changed_files
+from harness.patches.stack import Patch, entries, file_named, is_plugin, sources, title
 from harness.patches.workers import CASES
 from harness.validation.profile import Profile
 
 HARNESS = Path(harness.__file__).parent
+FIXTURES = HARNESS.parent / "fixtures"
 LEAST_RUNNING = 17
 """One more than the largest size that is captured."""
 KV_TOKENS_EACH = 256
@@ -29,6 +32,7 @@ class Plan:
     """A validation."""
 
     patch: Patch
+    """What is tested: its files are copies, which nobody edits meanwhile (`harness.patches.frozen`)."""
     device: Device
     profile: Profile
     output: Path
@@ -48,6 +52,22 @@ class Plan:
     most_step_ratio: float = 1.5
     """Most that a step may take, against the engine that it should be as quick as; judged on a GPU."""
     limits: Limits = field(default_factory=lambda: Limits(boot_seconds=300.0))
+    title: str = ""
+    """The patch as a person named it."""
+
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", title(self.patch))
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Plugins that are named by their module, whose content isn't known."""
+        return tuple(entry for entry in entries(self.patch) if is_plugin(entry) and file_named(entry) is None)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The files of SGLang that it changes."""
+        return changed_files(sources(self.patch))
 
     def config(self, worker: Worker, **changes: object) -> EngineConfig:
         """The ordinary configuration under test."""
@@ -68,9 +88,10 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Of all that decides what the stages do, the patch's content, this harness and its cases among it."""
-        own = sorted(HARNESS.rglob("*.py")) + sorted(CASES.rglob("program.json"))
-        content = [file.read_text() for file in (*files(self.patch).values(), *own)]
-        parts = (title(self.patch), *content, self.device, self.profile, self.workers, self.threshold, self.seed)
+        """Of all that decides what the stages do: the patch's content, SGLang, this harness, its cases and models."""
+        own = [*sorted(HARNESS.rglob("*.py")), *sorted(CASES.rglob("program.json")), *sorted(FIXTURES.rglob("*.py"))]
+        content = [file.read_bytes() for file in (*files(self.patch).values(), *own)]
+        parts = (self.title, *content, self.device, self.profile, self.workers, self.threshold, self.seed)
         more = (self.threshold_setting, self.strategy, self.most_skipped, self.most_step_ratio)
-        return hashlib.sha256(repr((*parts, *more)).encode()).hexdigest()[:16]
+        releases = (version("sglang"), version("torch"))
+        return hashlib.sha256(repr((*parts, *more, *releases)).encode()).hexdigest()[:16]

@@ -5,7 +5,7 @@ from time import monotonic
 
 from harness.engine.device import Device
 from harness.search.progress import Progress
-from harness.validation import acceptance, known, searching, soak, speed, starting, tokens
+from harness.validation import acceptance, known, main_job, searching, soak, speed, starting, tokens
 from harness.validation.lab import Lab
 from harness.validation.plan import Plan
 from harness.validation.record import Record
@@ -19,8 +19,8 @@ NO_GPU = "no GPU was found, and one was asked for: see `toggle-harness doctor`"
 def validate(plan: Plan, record: Record, watch: Callable[[Progress], None]) -> Iterator[Stage]:
     """Run what hasn't passed already; a stage for each name, whatever happens."""
     if plan.device is Device.CUDA and Device.auto() is not Device.CUDA:
-        yield Stage(name=starting.STARTS, status=Status.UNPROVEN, said=NO_GPU)
-        yield from (_left_out(name, EARLIER) for name, _, _ in _stages(plan, record) if name != starting.STARTS)
+        yield Stage(name=starting.NAME, status=Status.UNPROVEN, said=NO_GPU)
+        yield from (_left_out(name, EARLIER) for name, _, _ in _stages(plan, record) if name != starting.NAME)
         return
     why: str | None = None
     with Lab(plan, watch) as lab:
@@ -29,8 +29,9 @@ def validate(plan: Plan, record: Record, watch: Callable[[Progress], None]) -> I
                 yield _left_out(name, why)
             elif not wanted:
                 yield _left_out(name, BY_PROFILE)
-            elif name in record.stages and name != starting.STARTS:  # without which there are no engines
+            elif name in record.stages and name != starting.NAME:  # without which there are no engines
                 yield record.stages[name]
+                why = EARLIER if record.stages[name].status is Status.FAILED else None
             else:
                 stage, why = _run(lab, record, name, run)
                 yield stage
@@ -45,7 +46,7 @@ def _run(lab: Lab, record: Record, name: str, run: Callable[[Lab], Stage]) -> tu
         stage = Stage(name=name, status=Status.UNPROVEN, said=INTERRUPTED, coverage=lab.coverage())
     if stage.said == INTERRUPTED:
         return stage, INTERRUPTED
-    hopeless = name == starting.STARTS and stage.status is Status.UNPROVEN
+    hopeless = name == starting.NAME and not lab.workers
     return stage, EARLIER if hopeless or stage.status is Status.FAILED else None
 
 
@@ -66,9 +67,9 @@ def _stages(plan: Plan, record: Record) -> Iterator[tuple[str, bool, Callable[[L
         left = budget.total - budget.soak - budget.speed - (monotonic() - began)
         return searching.searched(lab, max(LEAST_SEARCH_SECONDS, left), earlier)
 
-    yield starting.STARTS, True, starting.starts
-    yield starting.MAIN_JOB, True, starting.main_job
-    yield known.NAME, budget.known > 0, known.known
+    yield starting.NAME, True, starting.starts
+    yield main_job.NAME, True, main_job.main_job
+    yield known.NAME, True, known.known
     yield tokens.NAME, budget.tokens > 0, tokens.same_tokens
     yield acceptance.NAME, budget.acceptance > 0, acceptance.acceptance
     yield searching.NAME, True, search

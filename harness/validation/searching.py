@@ -5,6 +5,7 @@ from harness.search.search import Plan as SearchPlan
 from harness.search.search import Search
 from harness.validation.ending import Ending
 from harness.validation.lab import Lab, coverage_of
+from harness.validation.profile import Least
 from harness.validation.stage import INTERRUPTED, Coverage, Stage
 from harness.validation.tokens import grid_of
 
@@ -16,10 +17,10 @@ def searched(lab: Lab, seconds: float, earlier: Stage | None = None) -> Stage:
     ending, plan = Ending(lab, NAME), lab.plan
     before = earlier.coverage if earlier else Coverage()
     configs = grid_of(plan, lab.workers[0] if len(lab.workers) == 1 else None)
-    reached = before.configurations % len(configs)
+    begin = before.configurations % len(configs)
     search = Search(
         SearchPlan(
-            grid=(*configs[reached:], *configs[:reached]),
+            grid=(*configs[begin:], *configs[:begin]),
             device=plan.device,
             seed=plan.seed + before.programs,
             seconds=seconds,
@@ -37,12 +38,23 @@ def searched(lab: Lab, seconds: float, earlier: Stage | None = None) -> Stage:
         stage = ending.found(finding, f"a random program, shrunk: {facts.in_full(finding.ran.outcome)}")
     elif search.interrupted:
         stage = ending.unproven(INTERRUPTED)
-    elif not coverage.crossing:
-        stage = ending.unproven("no random program crossed the threshold")
     else:
-        stage = ending.passed(
+        said = (
             f"{coverage.programs} random programs on {coverage.configurations} of {len(configs)} configurations, "
             f"{coverage.crossing} of them across the threshold"
         )
+        if coverage.refused:
+            said += f"; the patch refuses {len(coverage.refused)}: {next(iter(coverage.refused.values()))}"
+        if _enough(coverage, plan.profile.budget.least, len(configs)):
+            stage = ending.passed(said)
+        else:
+            stage = ending.unproven(f"{said}: too few; run it again, or with a longer profile")
     spent = stage.seconds + (earlier.seconds if earlier else 0)
     return stage.model_copy(update={"coverage": coverage, "seconds": spent})
+
+
+def _enough(seen: Coverage, least: Least, of_grid: int) -> bool:
+    """A patch may refuse what it can't do right, but not most of it."""
+    reached = seen.configurations + len(seen.refused)
+    many = seen.programs >= least.programs and reached >= least.share_of_grid * of_grid
+    return bool(seen.crossing) and many and len(seen.refused) <= seen.configurations

@@ -20,12 +20,12 @@ MOST_HOST_BYTES, MOST_DEVICE_BYTES = 64 << 20, 1 << 20
 
 
 def soak(lab: Lab) -> Stage:
-    """Waves for as long as there is time, the workers side by side."""
+    """Waves for as long as there is time, the workers side by side, or one after the other where only one may run."""
     ending = Ending(lab, NAME)
-    until = monotonic() + lab.plan.profile.budget.soak
+    seconds = lab.plan.profile.budget.soak * min(1.0, lab.plan.at_once / len(lab.workers))
     figures: list[tuple[str, str]] = []
     too_few: list[str] = []
-    for worker, waves in lab.side_by_side(lambda worker: (worker, _waves(lab, worker, until)), lab.workers):
+    for worker, waves in lab.side_by_side(lambda worker: (worker, _waves(lab, worker, seconds)), lab.workers):
         if waves and waves[-1].outcome.kind != "passes":
             return ending.failed(waves[-1], f"wave {len(waves)} of worker {worker}")
         if len(waves) < LEAST_WAVES:
@@ -55,9 +55,9 @@ def growth(held: list[int]) -> int:
     return int(median(held[-quarter:]) - median(held[quarter : 2 * quarter]))
 
 
-def _waves(lab: Lab, worker: Worker, until: float) -> list[Ran]:
+def _waves(lab: Lab, worker: Worker, seconds: float) -> list[Ran]:
     """On one engine, in one process."""
-    engines, program = lab.engines(), wave(lab, worker)
+    engines, program, until = lab.engines(), wave(lab, worker), monotonic() + seconds
     waves: list[Ran] = []
     while monotonic() < until:
         ran = lab.run(program, engines=engines)

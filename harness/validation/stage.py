@@ -37,6 +37,10 @@ class Coverage(Value):
     """Moments that each check looked at."""
     looked_in_part: dict[str, int] = Field(default_factory=dict)
     """Of these, those in which it left something out."""
+    answered: dict[str, int] = Field(default_factory=dict)
+    """How often each check that may lack a right answer had one to compare with."""
+    imported: tuple[str, ...] = ()
+    """Of the files of SGLang that a diff changes, those that some process has imported."""
     skipped: dict[str, int] = Field(default_factory=dict)
     """What was left out, by `check: reason`."""
     refused: dict[str, str] = Field(default_factory=dict)
@@ -51,6 +55,8 @@ class Coverage(Value):
             labels=_sum(self.labels, other.labels),
             looked=_sum(self.looked, other.looked),
             looked_in_part=_sum(self.looked_in_part, other.looked_in_part),
+            answered=_sum(self.answered, other.answered),
+            imported=tuple(sorted({*self.imported, *other.imported})),
             skipped=_sum(self.skipped, other.skipped),
             refused=self.refused | other.refused,
         )
@@ -61,9 +67,9 @@ class Coverage(Value):
         return sum(self.looked_in_part.values()) / max(1, sum(self.looked.values()))
 
     @property
-    def never_whole(self) -> list[str]:
-        """Checks that left something out in every moment that they looked at."""
-        return [name for name, count in self.looked.items() if count and self.looked_in_part.get(name, 0) == count]
+    def unanswered(self) -> list[str]:
+        """Checks that left something out, and never had a right answer to compare with."""
+        return [name for name, count in self.looked_in_part.items() if count and not self.answered.get(name)]
 
 
 class Curve(Value):

@@ -1,8 +1,11 @@
-"""The first stages: the patched SGLang starts, and survives the story's sequence."""
+"""The first stage: the patched SGLang starts."""
 
-from harness.configuration import Worker
+from pathlib import Path
+
+from harness.engine.device import Device
 from harness.errors import BrokenPatch
-from harness.isolation.ran import Ran
+from harness.patches.changed import changed_files, sources_of
+from harness.patches.diffs import installed_package
 from harness.patches.overlay import copy_for
 from harness.patches.stack import sources
 from harness.program import Program
@@ -10,14 +13,14 @@ from harness.validation.ending import Ending
 from harness.validation.lab import Lab
 from harness.validation.stage import Stage
 
-STARTS, MAIN_JOB = "applies and starts", "main job"
+NAME = "applies and starts"
 
 
 def starts(lab: Lab) -> Stage:
-    """Boot an engine for each worker; those that SGLang refuses are left out from here on."""
-    ending = Ending(lab, STARTS)
+    """Boot an engine for each worker; those that SGLang refuses are left out from here on, and stay unproven."""
+    ending = Ending(lab, NAME)
     try:
-        copy_for(sources(lab.plan.patch))
+        folder = copy_for(sources(lab.plan.patch))
     except BrokenPatch as error:
         return ending.wrong(str(error))
     programs = [Program(config=lab.plan.config(worker)) for worker in lab.workers]
@@ -26,45 +29,28 @@ def starts(lab: Lab) -> Stage:
     if broken is not None:
         return ending.failed(broken, f"the scheduler doesn't start with worker {broken.program.config.worker}")
     started = [one.program.config.worker for one in ran if one is not None]
-    reasons = dict(lab.progress.refused)
+    refused = [f"worker {config.worker} is refused: {reason}" for config, reason in lab.progress.refused.items()]
     lab.workers = tuple(worker for worker in lab.workers if worker in started)
     if not started:
-        return ending.unproven(f"refused: {next(iter(reasons.values()))}")
-    without = "".join(f"; {config.worker} refused: {reason}" for config, reason in reasons.items())
-    return ending.passed(f"starts with worker {' and '.join(lab.workers)}{without}")
-
-
-def main_job(lab: Lab) -> Stage:
-    """Batch sizes below, far above and below the threshold again; both modes must have run."""
-    ending = Ending(lab, MAIN_JOB)
-    sizes = sizes_across(lab.plan.threshold)
-    programs = [Program.from_batch_sizes(lab.plan.config(worker), sizes) for worker in lab.workers]
-    stuck: list[Worker] = []
-    for ran in lab.side_by_side(lab.run, programs):
-        if ran is None:
-            continue
-        if ran.outcome.kind != "passes":
-            return ending.failed(ran, f"batch sizes {_listed(sizes)}, worker {ran.program.config.worker}")
-        if not switched(ran):
-            stuck.append(ran.program.config.worker)
-    if stuck:
+        return ending.unproven("; ".join(refused))
+    said = f"starts with worker {' and '.join(lab.workers)}"
+    if refused:
+        return ending.unproven(f"{said}, but {'; '.join(refused)}: for a patch of one worker alone give --worker")
+    not_run = _not_run(lab, folder)
+    if not_run:
         return ending.unproven(
-            f"worker {' and '.join(stuck)}: batch sizes {_listed(sizes)}, and speculation wasn't switched off and on: "
-            f"does the patch take its threshold from {lab.plan.threshold_setting}, when a scheduler starts? "
-            "For a patch of one worker alone give --worker"
+            f"{said}, but the patch changes {', '.join(not_run)}, for which the emulated device has a stand-in of its "
+            "own: only a GPU runs it"
         )
-    return ending.passed(f"batch sizes {_listed(sizes)} with worker {' and '.join(lab.workers)}: all checks pass")
+    return ending.passed(said)
 
 
-def sizes_across(threshold: int) -> tuple[int, ...]:
-    """1, 10, 3 at the story's threshold of 5."""
-    return 1, 2 * threshold, max(1, threshold - 2)
+def _not_run(lab: Lab, folder: Path | None) -> list[str]:
+    """What a diff changes and the emulated device doesn't run."""
+    if folder is None or lab.plan.device is not Device.CPU:
+        return []
+    from harness.emulation.stand_ins import not_run  # imports torch
 
-
-def switched(ran: Ran) -> bool:
-    """Whether speculation was switched off, and on again."""
-    return bool(ran.labels["switched off"] and ran.labels["switched on"])
-
-
-def _listed(sizes: tuple[int, ...]) -> str:
-    return ", ".join(map(str, sizes))
+    files = changed_files(sources(lab.plan.patch))
+    before, after = (sources_of(files, place) for place in (installed_package().parent, folder))
+    return [name for module, source in after.items() for name in not_run(module, before.get(module, ""), source)]

@@ -43,7 +43,10 @@ def same_tokens(lab: Lab) -> Stage:
 
 
 def compare(lab: Lab, program: Program) -> Ran | None:
-    """The first of the three runs that fails; the patched one where none does, None where SGLang refuses."""
+    """The first of the three runs that fails; the patched one where none does, None where SGLang refuses.
+
+    An engine without a threshold that decodes plainly fails, too: it would be no reference, and must not.
+    """
     patched = lab.run(program, keep_trace=True)
     if patched is None or patched.outcome.kind != "passes":
         return patched
@@ -54,6 +57,10 @@ def compare(lab: Lab, program: Program) -> Ran | None:
             return None
         if ran.outcome.kind != "passes":
             return ran
+        plain = next((step for step in ran.trace.decode_steps() if step.plain), None)
+        if reference.config.speculative and plain is not None:
+            said = f"a plain step of {plain.batch_size} requests, and no threshold is set"
+            return replace(ran, outcome=Outcome(kind="fails", step=plain.index, text=said))
         wrong = judge(patched.trace, answers_of(program, ran.trace))
         if wrong:
             said = f"request {wrong[0].request}: {wrong[0].message}, by {other}"

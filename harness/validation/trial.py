@@ -50,13 +50,15 @@ def try_out(patch: str, device: Device, gpus: tuple[str | None, ...], profile: P
     with tempfile.TemporaryDirectory(prefix="toggle-harness-") as folder:
         plan = Plan(patch=patch, device=device, profile=profile, output=Path(folder), gpus=gpus, at_once=at_once)
         plan = replace(plan, workers=workers_of(only), strategy=strategy_of(patch))
-        stages = list(validate(plan, Record(plan, resume=False), lambda _: None))
+        record = Record(plan, resume=False)
+        stages = list(validate(plan, record, lambda _: None))
+        record.close()
     if any(stage.said == INTERRUPTED for stage in stages):
         raise KeyboardInterrupt
     failed = next((stage for stage in stages if stage.status is Status.FAILED), None)
     return Tried(
         patch=patch,
-        verdict=judge(stages, plan.most_skipped)[0],
+        verdict=judge(stages, plan.most_skipped, plan.changed)[0],
         stage=failed.name if failed else None,
         outcome=failed.failure.outcome if failed and failed.failure else None,
         expected=None if patch == UNCHANGED else load(CASES / patch).expected.on(device),

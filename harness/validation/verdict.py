@@ -31,12 +31,12 @@ def total(stages: Sequence[Stage]) -> Coverage:
     return reduce(add, (stage.coverage for stage in stages), Coverage())
 
 
-def judge(stages: Sequence[Stage], most_skipped: float) -> tuple[Verdict, list[str]]:
-    """The verdict, and the reasons why it isn't `safe`."""
+def judge(stages: Sequence[Stage], most_skipped: float, changed: Sequence[str] = ()) -> tuple[Verdict, list[str]]:
+    """The verdict, and the reasons why it isn't `safe`; `changed` are the files of SGLang that a diff changes."""
     failed = [f"{stage.name}: {stage.said}" for stage in stages if stage.status is Status.FAILED]
     if failed:
         return Verdict.UNSAFE, failed
-    missing = [*_not_run(stages), *_not_reached(total(stages), most_skipped)]
+    missing = [*_not_run(stages), *_not_reached(total(stages), most_skipped, changed)]
     return (Verdict.UNPROVEN, missing) if missing else (Verdict.SAFE, [])
 
 
@@ -46,7 +46,7 @@ def _not_run(stages: Sequence[Stage]) -> list[str]:
     return [f"{stage.name}: {stage.said}" for stage in (*unproven, *left_out)]
 
 
-def _not_reached(seen: Coverage, most_skipped: float) -> list[str]:
+def _not_reached(seen: Coverage, most_skipped: float, changed: Sequence[str]) -> list[str]:
     reasons = []
     if not seen.crossing:
         reasons.append("no program switched speculation off or on")
@@ -55,5 +55,8 @@ def _not_reached(seen: Coverage, most_skipped: float) -> list[str]:
             f"checks left something out in {seen.skipped_share:.1%} of what they looked at, "
             f"more than the {most_skipped:.1%} allowed"
         )
-    reasons += [f"{check} left something out wherever it looked" for check in seen.never_whole]
+    reasons += [f"{check} never had a right answer to compare with" for check in seen.unanswered]
+    reasons += [
+        f"{file} is changed, and nothing that ran has imported it" for file in sorted({*changed} - {*seen.imported})
+    ]
     return reasons

@@ -18,7 +18,7 @@ from harness.configuration import EngineConfig
 from harness.engine.v0_5_12.models import import_models
 from harness.errors import RefusedConfiguration
 from harness.models import models_of
-from harness.patches.stack import UNCHANGED, sources, worker
+from harness.patches.stack import UNCHANGED, is_plugin, sources, worker
 from harness.patches.workers import worker_of
 
 CHUNKING_OFF = -1
@@ -181,7 +181,14 @@ def _set_threshold(args: Any, config: EngineConfig) -> None:
 
 
 def _check_installed(config: EngineConfig, scheduler: Any) -> None:
-    """SGLang swallows a plugin's errors: make sure that the toggle runs where it is asked for, and nowhere else."""
+    """SGLang swallows a plugin's errors: make sure that what is asked for is there, and the toggle nowhere else."""
+    if any(is_plugin(entry) for entry in sources(config.patch)):
+        registry = importlib.import_module("sglang.srt.plugins.hook_registry").HookRegistry
+        inert = sorted({*registry._hooks} - registry._patched)
+        if inert:
+            raise RuntimeError(
+                f"hooks of a plugin weren't applied, to {', '.join(inert)}: does SGLang have these names?"
+            )
     if worker(config.patch) != UNCHANGED:
         return
     if hasattr(scheduler.draft_worker, "toggle") != (config.toggle is not None):

@@ -19,4 +19,4 @@ def _failure(report: Report) -> str | None:
 
 
 def _cell(said: str) -> str:
-    return " ".join(said.split()).replace("|", "\\|")
+    return " ".join(said.split()).replace("|", "\\|").replace("<", "&lt;")

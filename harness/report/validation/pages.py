@@ -9,6 +9,15 @@ from harness.report.validation.report import Report
 PAGE, DATA, JUNIT, SUMMARY = "report.html", "report.json", "junit.xml", "summary.md"
 
 
+def forget(folder: Path) -> None:
+    """Remove an earlier validation's, lest it is taken for this one's; raises UsageError where that can't be done."""
+    try:
+        for name in (PAGE, DATA, JUNIT, SUMMARY):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"--output {folder}: {error.strerror}") from None
+
+
 def write(report: Report, folder: Path) -> Path:
     """Write all four, beside the reproducers, and return the page; raises UsageError where that can't be done."""
     contents = {
@@ -19,10 +28,10 @@ def write(report: Report, folder: Path) -> Path:
     }
     try:
         for name, content in contents.items():
-            (folder / name).write_text(content)
+            (folder / name).write_text(content, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--output {folder}: {error.strerror}") from None
     return folder / PAGE
 
 
-__all__ = ["Report", "write"]
+__all__ = ["Report", "forget", "write"]

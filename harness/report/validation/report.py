@@ -1,15 +1,17 @@
 """All that a report says, as one value."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Literal, Self
 
 from harness.configuration import Value
 from harness.engine.device import Device
+from harness.errors import BrokenPatch
 from harness.isolation import gpus
 from harness.patches.beside import files
-from harness.patches.stack import title
+from harness.patches.reading import text_of
 from harness.report import facts
 from harness.search.environment import environment
 from harness.validation.plan import Plan
@@ -45,6 +47,8 @@ class Report(Value):
     workers: tuple[str, ...]
     threshold: int
     seed: int
+    loosened: tuple[str, ...] = ()
+    """Limits that a person has moved, as options."""
     started: datetime
     seconds: float
     command: str
@@ -56,13 +60,14 @@ class Report(Value):
     @classmethod
     def of(cls, plan: Plan, stages: Sequence[Stage], started: datetime, seconds: float, command: str) -> Self:
         """Put together what a validation gave."""
-        verdict, reasons = judge(stages, plan.most_skipped)
-        used = [str(gpu) for gpu in gpus.survey()] if plan.device is Device.CUDA else []
+        verdict, reasons = judge(stages, plan.most_skipped, _changed(plan))
+        on_gpu = plan.device is Device.CUDA
+        used = [str(gpu) for gpu in gpus.survey() if {None, gpu.identifier} & {*plan.gpus}] if on_gpu else []
         return cls(
             verdict=verdict,
             reasons=tuple(reasons),
-            patch=title(plan.patch),
-            patch_files=tuple(_kept(name, file.read_text()) for name, file in files(plan.patch).items()),
+            patch=plan.title,
+            patch_files=tuple(_kept(name, text_of(file)) for name, file in files(plan.patch).items()),
             release=facts.release(),
             device=plan.device.value,
             gpus=tuple(used),
@@ -70,6 +75,7 @@ class Report(Value):
             workers=tuple(worker.value for worker in plan.workers),
             threshold=plan.threshold,
             seed=plan.seed,
+            loosened=tuple(_loosened(plan)),
             started=started,
             seconds=seconds,
             command=command,
@@ -84,8 +90,26 @@ class Report(Value):
         safe = self.verdict is Verdict.SAFE
         left_out = [stage.name for stage in self.stages if safe and stage.status is Status.LEFT_OUT]
         where = ON[Device(self.device)]
-        scope = f"profile {self.profile}" + (f", without {', '.join(left_out)}" if left_out else "")
-        return f"{self.patch} is {self.verdict} {where} ({scope}){NO_GPU if safe and self.device == Device.CPU else ''}"
+        scope = [f"profile {self.profile}"]
+        scope += [f"worker {self.workers[0]} alone"] if len(self.workers) == 1 else []
+        scope += [f"without {', '.join(left_out)}"] if left_out else []
+        scope += self.loosened
+        end = NO_GPU if safe and self.device == Device.CPU else ""
+        return f"{self.patch} is {self.verdict} {where} ({', '.join(scope)}){end}"
+
+
+def _changed(plan: Plan) -> tuple[str, ...]:
+    try:
+        return plan.changed
+    except BrokenPatch:  # which is the verdict
+        return ()
+
+
+def _loosened(plan: Plan) -> Iterator[str]:
+    for name in ("most_skipped", "most_step_ratio"):
+        usual = next(field.default for field in fields(Plan) if field.name == name)
+        if getattr(plan, name) > usual:
+            yield f"--{name.replace('_', '-')} {getattr(plan, name):g}"
 
 
 def _kept(name: str, text: str) -> PatchFile:

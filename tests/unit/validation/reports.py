@@ -20,6 +20,8 @@ COVERAGE = Coverage(
     labels={"switched off": 4, "switched on": 3},
     looked={"I1-shapes": 300, "I11-draft": 100},
     looked_in_part={"I11-draft": 10},
+    answered={"I11-draft": 88},
+    imported=("sglang/srt/mine.py",),
     skipped={"I11-draft: no accepted length is known": 12},
 )
 PASSED = Stage(name="main job", status=Status.PASSED, said="all checks pass", seconds=1.5, coverage=COVERAGE)
@@ -65,7 +67,7 @@ def report(*stages: Stage) -> Report:
         device="cpu",
         gpus=(),
         profile="quick",
-        workers=("v1",),
+        workers=("v1", "v2"),
         threshold=5,
         seed=0,
         started=datetime(2026, 11, 30, 10, 0, tzinfo=UTC),

@@ -15,24 +15,38 @@ def test_what_passed_is_kept(tmp_path: Path) -> None:
     record = Record(plan(tmp_path / "new" / "report"), resume=False)
     for stage in (PASSED, UNPROVEN, FAILED):
         record.add(stage)
+    record.close()
     with (tmp_path / "new" / "report" / FILE).open("a") as file:
         file.write('{"name": "soak", "sta')  # cut off while it was written
     again = Record(plan(tmp_path / "new" / "report"), resume=True)
-    assert again.stages == {PASSED.name: PASSED}
+    assert again.stages == {PASSED.name: PASSED, FAILED.name: FAILED}
+    again.close()
     assert Record(plan(tmp_path / "new" / "report"), resume=False).stages == {}
 
 
 def test_what_was_interrupted_is_kept_with_what_it_had_done(tmp_path: Path) -> None:
     begun = Stage(name="search", status=Status.UNPROVEN, said=INTERRUPTED, seconds=40, coverage=Coverage(programs=7))
-    Record(plan(tmp_path), resume=False).add(begun)
+    first = Record(plan(tmp_path), resume=False)
+    first.add(begun)
+    first.close()
     again = Record(plan(tmp_path), resume=True)
     assert (again.stages, again.begun) == ({}, {"search": begun})
     again.add(Stage(name="search", status=Status.PASSED, said="", seconds=90))
+    again.close()
     assert Record(plan(tmp_path), resume=True).begun == {}
 
 
-def test_another_patch_or_other_options(tmp_path: Path) -> None:
+def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
+    """The one's stages would pass for the other's."""
+    first = Record(plan(tmp_path), resume=False)
+    with pytest.raises(UsageError, match="another validation is at work there; give another"):
+        Record(plan(tmp_path), resume=False)
+    first.close()
     Record(plan(tmp_path), resume=False)
+
+
+def test_another_patch_or_other_options(tmp_path: Path) -> None:
+    Record(plan(tmp_path), resume=False).close()
     with pytest.raises(UsageError, match="is of another patch, other options or another harness: leave --resume out"):
         Record(plan(tmp_path, threshold=6), resume=True)
 
@@ -51,6 +65,13 @@ def test_a_harness_that_was_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     before = plan(tmp_path).fingerprint
     (tmp_path / "toggle.py").write_text("two")
     assert plan(tmp_path).fingerprint != before
+
+
+def test_a_plugin_named_by_its_module(tmp_path: Path) -> None:
+    """Nobody knows whether that is still what it was."""
+    Record(plan(tmp_path, patch=("warm", "mine.hooks:register")), resume=False).close()
+    with pytest.raises(UsageError, match=r"whether mine\.hooks:register has changed can't be told"):
+        Record(plan(tmp_path, patch=("warm", "mine.hooks:register")), resume=True)
 
 
 def test_nothing_to_go_on_with(tmp_path: Path) -> None:

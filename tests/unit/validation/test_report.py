@@ -11,7 +11,7 @@ import pytest
 from harness.errors import UsageError
 from harness.report.validation import junit, markdown, pages
 from harness.report.validation.report import Report
-from tests.unit.validation.reports import BY_CHOICE, FAILED, MEASURED, PASSED, UNPROVEN, report
+from tests.unit.validation.reports import BY_CHOICE, FAILED, MEASURED, PASSED, UNPROVEN, plan, report
 
 pytestmark = pytest.mark.xdist_group("pictures")  # importing matplotlib takes a second of each worker
 
@@ -54,6 +54,8 @@ def test_headlines() -> None:
     assert SAFE.headline == f"mine.diff is safe {place}, without soak); what only a GPU shows isn't covered"
     assert UNSAFE.headline == f"mine.diff is unsafe {place})"
     assert OPEN.headline == f"mine.diff is unproven {place})"
+    narrow = SAFE.model_copy(update={"workers": ("v1",), "loosened": ("--most-skipped 1",)})
+    assert f"{place}, worker v1 alone, without soak, --most-skipped 1)" in narrow.headline
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,7 @@ def test_junit_counts() -> None:
 
 def test_a_comment_is_short_and_its_table_whole() -> None:
     said = markdown.text(UNSAFE)
+    assert "step 2: &lt;3> \\| 4" in said
     rows = [line for line in said.splitlines() if line.startswith("| ")]
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows)
     assert "`findings/mine-I9-tokens-step-2` in the report (2 operations; 3 of 3 cold runs the same)" in said
@@ -112,6 +115,19 @@ def test_it_says_what_it_needs_to_be_repeated(tmp_path: Path) -> None:
     assert data["command"] == "toggle-harness validate mine.diff"
     assert data["patch_files"][0]["sha256"]
     assert (data["version"], data["verdict"]) == (1, "safe")
+
+
+def test_limits_that_were_moved_are_said(tmp_path: Path) -> None:
+    made = Report.of(plan(tmp_path, most_skipped=0.5, most_step_ratio=1.2), [PASSED], SAFE.started, 9.0, "")
+    assert made.loosened == ("--most-skipped 0.5",)
+
+
+def test_an_earlier_report_isnt_taken_for_this_one(tmp_path: Path) -> None:
+    pages.write(SAFE, tmp_path)
+    (tmp_path / "findings").mkdir()
+    pages.forget(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["findings"]
+    pages.forget(tmp_path)
 
 
 def test_a_folder_that_cant_be_written(tmp_path: Path) -> None:

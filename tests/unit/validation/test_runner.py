@@ -11,7 +11,7 @@ from harness.validation import runner
 from harness.validation.profile import Profile
 from harness.validation.record import Record
 from harness.validation.stage import Coverage, Stage, Status
-from harness.validation.starting import STARTS
+from harness.validation.starting import NAME as STARTS
 from harness.validation.verdict import BY_PROFILE, EARLIER
 from tests.unit.validation.reports import plan
 
@@ -23,6 +23,7 @@ class NoLab:
 
     def __init__(self, *_: Any) -> None:
         RUN.clear()
+        self.workers = ["v1"]
 
     def __enter__(self) -> "NoLab":
         return self
@@ -42,6 +43,11 @@ def ends(name: str, status: Status) -> Callable[[Any], Stage]:
     return run
 
 
+def nothing_starts(lab: Any) -> Stage:
+    lab.workers = []
+    return Stage(name=STARTS, status=Status.UNPROVEN, said="refused")
+
+
 def interrupted(_: Any) -> Stage:
     raise KeyboardInterrupt
 
@@ -57,7 +63,11 @@ def validated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
         monkeypatch.setattr(runner, "_stages", given)
         made = plan(tmp_path)
-        return [(s.name, s.status, s.said) for s in runner.validate(made, Record(made, resume), lambda _: None)]
+        record = Record(made, resume)
+        try:
+            return [(s.name, s.status, s.said) for s in runner.validate(made, record, lambda _: None)]
+        finally:
+            record.close()
 
     return run
 
@@ -78,7 +88,8 @@ def test_what_is_unproven_doesnt_end_it_unless_nothing_starts(validated: Any) ->
     unproven = ("main job", True, ends("main job", Status.UNPROVEN))
     later = ("search", True, ends("search", Status.PASSED))
     assert validated((STARTS, True, ends(STARTS, Status.PASSED)), unproven, later)[-1][1] is Status.PASSED
-    assert validated((STARTS, True, ends(STARTS, Status.UNPROVEN)), later)[-1] == ("search", Status.LEFT_OUT, EARLIER)
+    assert validated((STARTS, True, ends(STARTS, Status.UNPROVEN)), later)[-1][1] is Status.PASSED
+    assert validated((STARTS, True, nothing_starts), later)[-1] == ("search", Status.LEFT_OUT, EARLIER)
 
 
 def test_after_an_interruption_it_goes_on(validated: Any, tmp_path: Path) -> None:
@@ -90,6 +101,15 @@ def test_after_an_interruption_it_goes_on(validated: Any, tmp_path: Path) -> Non
     seen = validated(first, passed, *rest, resume=True)
     assert [status for _, status, _ in seen] == [Status.PASSED] * 4
     assert [STARTS, "search", "soak"] == RUN
+
+
+def test_what_failed_has_failed(validated: Any) -> None:
+    """Going on with it is no second try."""
+    first, soak = (STARTS, True, ends(STARTS, Status.PASSED)), ("soak", True, ends("soak", Status.PASSED))
+    validated(first, ("search", True, ends("search", Status.FAILED)), soak)
+    seen = validated(first, ("search", True, ends("search", Status.PASSED)), soak, resume=True)
+    assert [status for _, status, _ in seen] == [Status.PASSED, Status.FAILED, Status.LEFT_OUT]
+    assert [STARTS] == RUN
 
 
 def test_a_gpu_that_isnt_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
