@@ -108,8 +108,8 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks profil
       ;;
     search) # exit code 1: found
       for patch in ${SEARCH:-attempt-1 attempt-2 attempt-3}; do
-        STAMP=1 TAIL=12 part "search-$patch" 120 python3 -m harness.cli search --device cuda --patch "$patch" --seed 1 \
-          --output "$out/findings" --database "$out/examples"
+        STAMP=1 TAIL=12 part "search-$patch" "${SEARCH_S:-120}" python3 -m harness.cli search --device cuda --patch "$patch" \
+          ${SEARCH_OPTIONS:---seed 1} --output "$out/findings" --database "$out/examples"
       done
       ;;
     detect)
@@ -133,6 +133,12 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks profil
       STAMP=1 TAIL=30 part validate "${VALIDATE_S:-540}" python3 -m harness.cli validate ${VALIDATE:-warm} --profile standard \
         --device cuda --output validation $resume
       tar -cf "$out/validation.tar" validation
+      ;;
+    sglang-toggle) # of a BUNDLE with sglang 0.5.17; never one of the rest, which run on the pinned release
+      mkdir -p "$site/deep_gemm" # imported with speculation on, and called by no dense model
+      echo "def __getattr__(name): return None" >"$site/deep_gemm/__init__.py"
+      TAIL=150 part sglang-toggle "${SGLANG_TOGGLE_S:-400}" env SGLANG_ENABLE_JIT_DEEPGEMM=0 \
+        python3 scripts/profile_sglang_toggle.py fixtures/shapes/llama-3.1-8b "$out/sglang-toggle"
       ;;
     auto) TAIL=40 part auto "${AUTO_S:-300}" "${pytest[@]}" ${AUTO:-tests/pytesting tests/search} -n auto --require-gpu ;;
     kernels) part kernels "${KERNELS_S:-240}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
