@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from harness.patches.diffs import read
-from harness.patches.overlay import copy_for
 from harness.patches.reading import text_of
 from harness.patches.stack import is_diff
 
@@ -16,12 +15,10 @@ TESTS = "sglang/test/"
 
 @cache
 def changed_files(sources: tuple[str, ...]) -> tuple[str, ...]:
-    """Below the folder that holds the package, in order, without tests and what is removed; raises as `copy_for`."""
-    folder = copy_for(sources)
-    if folder is None:
-        return ()
-    paths = {path for entry in sources if is_diff(entry) for path in read(Path(entry)).files}
-    return tuple(str(path) for path in sorted(paths) if (folder / path).is_file() and not str(path).startswith(TESTS))
+    """Below the folder that holds the package, in order, without tests and what is removed; raises as `diffs.read`."""
+    diffs = [read(Path(entry)) for entry in sources if is_diff(entry)]
+    paths = {path for diff in diffs for path in diff.files} - {path for diff in diffs for path in diff.removed}
+    return tuple(str(path) for path in sorted(paths) if not str(path).startswith(TESTS))
 
 
 def imported(sources: tuple[str, ...]) -> frozenset[str]:

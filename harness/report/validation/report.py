@@ -8,7 +8,6 @@ from typing import Literal, Self
 
 from harness.configuration import Value
 from harness.engine.device import Device
-from harness.errors import BrokenPatch
 from harness.isolation import gpus
 from harness.patches.beside import files
 from harness.patches.reading import text_of
@@ -60,7 +59,7 @@ class Report(Value):
     @classmethod
     def of(cls, plan: Plan, stages: Sequence[Stage], started: datetime, seconds: float, command: str) -> Self:
         """Put together what a validation gave."""
-        verdict, reasons = judge(stages, plan.most_skipped, _changed(plan))
+        verdict, reasons = judge(stages, plan.most_skipped, plan.changed)
         on_gpu = plan.device is Device.CUDA
         used = [str(gpu) for gpu in gpus.survey() if {None, gpu.identifier} & {*plan.gpus}] if on_gpu else []
         return cls(
@@ -96,13 +95,6 @@ class Report(Value):
         scope += self.loosened
         end = NO_GPU if safe and self.device == Device.CPU else ""
         return f"{self.patch} is {self.verdict} {where} ({', '.join(scope)}){end}"
-
-
-def _changed(plan: Plan) -> tuple[str, ...]:
-    try:
-        return plan.changed
-    except BrokenPatch:  # which is the verdict
-        return ()
 
 
 def _loosened(plan: Plan) -> Iterator[str]:
