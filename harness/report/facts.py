@@ -111,9 +111,9 @@ def clause(outcome: Outcome) -> str:
 
 
 def in_full(outcome: Outcome) -> str:
-    """What happened, when, and what was said."""
-    said = f": {outcome.text}" if outcome.text and outcome.kind != "passes" else ""
-    return f"{clause(outcome)}{said}"
+    """What happened, when, and what was said; the type of an error once."""
+    said = (outcome.text or "").removeprefix(f"{error_type(outcome)}: ") if outcome.kind == "raises" else outcome.text
+    return f"{clause(outcome)}: {said}" if said and outcome.kind != "passes" else clause(outcome)
 
 
 def batch_sizes(trace: Trace) -> str:
