@@ -111,6 +111,7 @@ class LaggingDraft:
             extend_seq_lens_cpu=lengths,
             extend_prefix_lens_cpu=[span.start for span in chunk],
             num_token_non_padded_cpu=count,
+            lora_ids=[None] * len(chunk),  # `_pad_inputs_to_size` extends them where attention inputs are scattered
             req_to_token_pool=runner.req_to_token_pool,
             token_to_kv_pool=runner.token_to_kv_pool,
             attn_backend=runner.attn_backend,

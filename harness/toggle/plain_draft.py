@@ -77,12 +77,18 @@ class DraftGraphs:
     """Graphs of the draft's forward, each to be replayed right after the target's graph of the same size.
 
     They read the target's graph inputs and its hidden states where they lie, so that only the tokens are copied.
+
+    Where the host plans their attention it does so before the target's replay. A plan of FlashInfer's is copied to the
+    device from pinned memory (flashinfer/attention/scheduler.cuh), which the plan of the next step overwrites. Behind
+    the target's forward that copy would still wait when V2's host, which doesn't wait for the forward, is so far.
     """
 
     def __init__(self, runner: Any, backend: Any, topk: int, target: PlainGraphRunner) -> None:
         self._runner, self.backend, self._topk, self._target = runner, backend, topk, target
         self.capture_bs: list[int] = target.capture_bs
         self._plans_in_graph = plans_in_graph(backend)
+        if not self._plans_in_graph:
+            target.before_replay.append(self._plan)
         self._tokens = torch.zeros(target.max_bs, dtype=torch.int64, device=runner.device)
         backend.init_cuda_graph_state(target.max_bs, target.max_bs)
         self._graphs: dict[int, tuple[Any, Proposal]] = {}
@@ -97,14 +103,16 @@ class DraftGraphs:
 
     def replay(self, tokens: torch.Tensor, batch: ForwardBatch) -> Proposal:
         """Forward the batch that the target has just replayed; results are valid until the next replay."""
-        size, requests = self._target.bs, len(tokens)
+        requests = batch.batch_size
         self._tokens[:requests].copy_(tokens)
-        if not self._plans_in_graph:
-            seq_lens_sum = batch.seq_lens_sum + (size - requests) * self._target.seq_len_fill_value
-            plan(self.backend, self._target.buffers, size, seq_lens_sum)
-        graph, (topk_p, topk_index, hidden_states) = self._graphs[size]
+        graph, (topk_p, topk_index, hidden_states) = self._graphs[self._target.bs]
         graph.replay()
         return topk_p[:requests], topk_index[:requests], hidden_states[:requests]
+
+    def _plan(self, batch: ForwardBatch) -> None:
+        target = self._target
+        seq_lens_sum = batch.seq_lens_sum + (target.bs - batch.batch_size) * target.seq_len_fill_value
+        plan(self.backend, target.buffers, target.bs, seq_lens_sum)
 
     def _capture(self, size: int, stream: Any) -> tuple[Any, Proposal]:
         batch = self._captured_batch(size)

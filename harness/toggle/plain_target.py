@@ -70,6 +70,11 @@ class PlainGraphRunner(CudaGraphRunner):  # type: ignore[misc]
     Where the device plans its attention alone they begin with that.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.before_replay: list[Callable[[ForwardBatch], None]] = []
+        """What is to be launched, in this order, between the inputs of a graph and its replay."""
+        super().__init__(*args, **kwargs)
+
     def capture(self) -> None:
         """Capture, once: `CudaGraphRunner` starts without hidden states and would capture anew at the first replay."""
         self.capture_hidden_mode = CaptureHiddenMode.FULL
@@ -91,10 +96,16 @@ class PlainGraphRunner(CudaGraphRunner):  # type: ignore[misc]
         return planned
 
     def replay_prepare(self, forward_batch: Any, pp_proxy_tensors: Any = None) -> None:
-        """Fill the inputs of the smallest graph that fits; the parent's, without planning what the graph plans."""
-        if not plans_in_graph(self.attn_backend):
+        """Fill the inputs of the smallest graph that fits, and launch what is to come before its replay."""
+        if plans_in_graph(self.attn_backend):
+            self._fill(forward_batch, pp_proxy_tensors)
+        else:
             super().replay_prepare(forward_batch, pp_proxy_tensors)
-            return
+        for launch in self.before_replay:
+            launch(forward_batch)
+
+    def _fill(self, forward_batch: Any, pp_proxy_tensors: Any) -> None:
+        """The parent's `replay_prepare`, without planning what the graph plans."""
         self.recapture_if_needed(forward_batch)
         requests = forward_batch.batch_size
         self.raw_bs = self.raw_num_token = requests

@@ -24,6 +24,9 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.toggle = Schedule(self, self.draft_worker.draft_runner)
         self._streams = torch.get_device_module(self.device)
+        self._planned: Any = None
+        if self.toggle.target.graphs is not None:
+            self.toggle.target.graphs.before_replay.append(lambda _: self._planned.record())
 
     def forward_batch_generation(self, model_worker_batch: Any) -> GenerationBatchResult:
         """One step of a `ModelWorkerBatch`, of whatever kind."""
@@ -41,12 +44,14 @@ class ToggledEAGLEWorkerV2(EAGLEWorkerV2):  # type: ignore[misc]
         # Allocated on the scheduler's stream: without this it could be reused while this stream still reads it.
         batch.seq_lens.record_stream(stream)
         seq_lens = batch.seq_lens + 1
-        # The scheduler waits for this before it reads the lengths; a plain step knows them before its forward.
-        lengths_known = self._streams.Event()
-        lengths_known.record(stream)
+        # The scheduler waits for this before it reads the lengths, and prepares the next step. A plain step knows them
+        # before its forward. A replay records it once more, after what the host has planned and still before its
+        # forward, lest the next step's plan overwrite this one's (`DraftGraphs`); an eager step's host plans in sync.
+        self._planned = self._streams.Event()
+        self._planned.record(stream)
         decoded = self._decode(batch, seq_lens)
         draft_input = self.toggle.draft.follow(decoded)
-        draft_input.new_seq_lens, draft_input.verify_done = seq_lens, lengths_known
+        draft_input.new_seq_lens, draft_input.verify_done = seq_lens, self._planned
         result = decoded.result
         result.next_draft_input = draft_input
         result.accept_lens = _one_each(len(decoded.tokens))

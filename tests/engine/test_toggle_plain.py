@@ -122,6 +122,22 @@ def test_a_long_catch_up_is_cut(boot: Boot, config: EngineConfig) -> None:
     assert extends[-1] <= 16
 
 
+@pytest.mark.parametrize("config", configs())
+def test_a_catch_up_that_is_padded(boot: Boot, config: EngineConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `--enable-attn-tp-input-scattered` has SGLang do with all prefills, to a multiple of the ranks."""
+    engine, padded = boot(config), []
+
+    def pad(batch: Any, runner: Any) -> None:
+        if runner.is_draft_worker and batch.forward_mode.name == "EXTEND":
+            padded.append(len(batch.input_ids))
+            batch._pad_inputs_to_size(runner, len(batch.input_ids) + 3, batch.batch_size)
+
+    forward_batch = importlib.import_module("sglang.srt.model_executor.forward_batch_info").ForwardBatch
+    monkeypatch.setattr(forward_batch, "prepare_attn_tp_scatter_input", pad)
+    trace = run(engine, *crossing(stretch=20))
+    assert padded[-1] == 2 * len(plain_steps(trace))
+
+
 @pytest.mark.parametrize("config", configs(kept_tokens=4))
 def test_a_plain_stretch_longer_than_what_is_kept(boot: Boot, config: EngineConfig) -> None:
     """All are caught up whenever one request has as many plain steps as are kept, and at no other plain step."""
