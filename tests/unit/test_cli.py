@@ -140,6 +140,19 @@ def test_malformed_program_file(
     assert message in capsys.readouterr().err
 
 
+def test_a_mistake_of_ours_isnt_taken_for_a_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1 would be: unsafe."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("mine")
+
+    monkeypatch.setattr(cli, "app", lambda **_: broken())
+    assert call(monkeypatch, "validate", "warm") == 70
+    assert capsys.readouterr().err.splitlines()[-1] == "KeyError: 'mine'"
+
+
 def test_a_gpu_that_isnt_there_is_a_finding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

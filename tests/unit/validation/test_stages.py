@@ -2,15 +2,19 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from harness.bench.curve import ALWAYS, PATCHED, PLAIN, Curves, Rounds
 from harness.configuration import Worker
+from harness.engine.device import Device
+from harness.isolation.gpus import VISIBLE
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
 from harness.program import Program
-from harness.validation import known, soak, starting, tokens
+from harness.validation import known, soak, speed, starting, tokens
 from harness.validation.main_job import main_job
 from harness.validation.stage import Stage, Status
 from tests.unit.validation.labs import MadeUpLab, passes
@@ -102,6 +106,41 @@ def test_each_worker_soaks_for_its_share_of_the_time(
     lab: Any = MadeUpLab(tmp_path, lambda _: None, at_once=at_once)
     soak.soak(lab)
     assert given == [lab.plan.profile.budget.soak * at_once / 2] * 2
+
+
+def measured(*patched_ms: float) -> str:
+    """Rounds of one batch size, above the threshold, beside a plain engine of 1 ms a step."""
+
+    def rounds(times: tuple[float, ...]) -> Rounds:
+        return Rounds(step_ms=[list(times)], tokens_per_s=[[1.0] * len(times)])
+
+    others = dict.fromkeys((PLAIN, ALWAYS), rounds((1.0,) * len(patched_ms)))
+    return Curves(batch_sizes=(16,), engines={**others, PATCHED: rounds(patched_ms)}).model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("device", "said", "status"),
+    [
+        (Device.CUDA, measured(1.1, 1.4), Status.PASSED),
+        (Device.CUDA, measured(1.6, 1.7), Status.FAILED),
+        (Device.CUDA, measured(1.1, 9.0), Status.UNPROVEN),
+        (Device.CUDA, "Segmentation fault", Status.UNPROVEN),
+        (Device.CPU, measured(1.6, 1.7), Status.PASSED),
+    ],
+    ids=["quick", "slow", "slow once", "unreadable", "emulated"],
+)
+def test_step_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: Device, said: str, status: Status) -> None:
+    """On the GPU that the validation has, and slow in every round or not proven to be."""
+    seen: dict[str, Any] = {}
+
+    def run(_: object, **given: Any) -> SimpleNamespace:
+        seen.update(given["env"])
+        return SimpleNamespace(returncode=0, stdout=said, stderr="")
+
+    monkeypatch.setattr(speed, "subprocess", SimpleNamespace(run=run, TimeoutExpired=TimeoutError))
+    lab: Any = MadeUpLab(tmp_path, lambda _: None, workers=V1, device=device, gpus=("GPU-1234",))
+    assert speed.speed(lab).status is status
+    assert seen[VISIBLE] == "GPU-1234"
 
 
 @pytest.mark.parametrize(
