@@ -65,6 +65,11 @@ def usable() -> list[Gpu]:
     return [gpu for gpu in survey() if gpu.why_not is None]
 
 
+def on_gpu(identifier: str | None) -> dict[str, str]:
+    """Variables for a process that shall see this GPU alone; of None, all that its parent sees."""
+    return {} if identifier is None else {VISIBLE: identifier}
+
+
 def why_none() -> str:
     """Why a survey finds nothing."""
     try:

@@ -20,6 +20,7 @@ from typing import Self
 from harness.engine.device import Device
 from harness.errors import UsageError
 from harness.isolation.child import Child, Limits
+from harness.isolation.gpus import on_gpu
 from harness.isolation.inside import serve
 from harness.isolation.messages import Run
 from harness.isolation.ran import Ran
@@ -42,7 +43,7 @@ class Nursery:
     ) -> None:
         """On one GPU, by its identifier, or the first that is visible; raises UsageError for want of a folder."""
         self.device, self.sources, self._limits = device, sources, limits or Limits()
-        self._environment = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
+        self._environment = on_gpu(gpu)
         self._context = _context(device, sources)
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="toggle-harness-"))

@@ -20,7 +20,6 @@ from harness.isolation.ran import Ran
 from harness.outcome import Outcome
 from harness.patches.stack import sources
 from harness.program import Program
-from harness.search.confirm import confirmations
 from harness.search.environment import environment
 from harness.search.finding import Finding
 from harness.search.labels import labels
@@ -131,7 +130,7 @@ class Lab:
         again: list[Outcome] = []
         if ran.outcome.kind != "hangs":
             with suppress(Interrupted, UsageError):
-                again = [one.outcome for one in confirmations(ran, self._nurseries[0], 1, self._stop.is_set, runs=1)]
+                again = [self._nurseries[0].run(Run(ran.program), self._stop.is_set).outcome]
         surroundings = environment(self.plan.device).result()
         return Finding(ran, ran.program, self.plan.device, None, again, [], surroundings)
 

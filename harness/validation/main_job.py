@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from harness.configuration import Toggle
 from harness.isolation.ran import Ran
 from harness.program import Program
 from harness.validation.ending import Ending
@@ -33,7 +32,7 @@ def main_job(lab: Lab) -> Stage:
         seen, right = speculates(ran, sizes), [size <= config.toggle.threshold for size in sizes]
         if seen[sizes.index(max(sizes))] and not all(seen):
             return ending.wrong(f"{what}: speculation is on above the threshold and off below: {_said(sizes, seen)}")
-        if seen != right or not heeded(ran, config.toggle):
+        if seen != right or (all(right) and any(step.plain for step in ran.trace.decode_steps())):
             doubts.append(f"worker {config.worker}, threshold {config.toggle.threshold}: {_said(sizes, seen)}")
     if doubts:
         return ending.unproven(
@@ -52,12 +51,6 @@ def speculates(ran: Ran, sizes: Sequence[int]) -> list[bool]:
     """Whether the last decode step at each size was a spec step; at a size that comes twice, of both."""
     last = {step.batch_size: step.spec for step in ran.trace.decode_steps()}
     return [last.get(size, False) for size in sizes]
-
-
-def heeded(ran: Ran, toggle: Toggle) -> bool:
-    """Whether no step was a plain one below a threshold that was never crossed."""
-    steps = list(ran.trace.decode_steps())
-    return max(ran.trace.decode_sizes) > toggle.threshold or not any(step.plain for step in steps)
 
 
 def _said(sizes: Sequence[int], seen: Sequence[bool]) -> str:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from harness.bench.curve import Curves
 from harness.engine.device import Device
-from harness.isolation.gpus import VISIBLE
+from harness.isolation.gpus import on_gpu
 from harness.validation.ending import Ending
 from harness.validation.lab import Lab
 from harness.validation.stage import Curve, Stage
@@ -27,7 +27,7 @@ def speed(lab: Lab) -> Stage:
     """
     ending, plan = Ending(lab, NAME), lab.plan
     seconds = plan.profile.budget.speed / len(lab.workers)
-    environment = {**os.environ, **({} if plan.gpus[0] is None else {VISIBLE: plan.gpus[0]})}
+    environment = os.environ | on_gpu(plan.gpus[0])
     curves: list[Curve] = []
     figures: list[tuple[str, str]] = []
     slow: list[str] = []
@@ -53,7 +53,8 @@ def speed(lab: Lab) -> Stage:
         try:
             measured = Curves.model_validate_json(done.stdout)
         except ValidationError:
-            return ending.unproven(f"worker {worker}: the measurement's output can't be read: {done.stdout[-200:]!r}")
+            said = f"{done.stdout[-200:]!r}: let the patch write nothing to standard output"
+            return ending.unproven(f"worker {worker}: the measurement's figures can't be read, but {said}")
         curves += [
             Curve(
                 engine=f"{worker}, {name}" if name != "plain" else f"plain, beside {worker}",

@@ -13,6 +13,7 @@ from harness.patches.diffs import Diff, private_copy, read
 WORKER = "srt/worker.py"
 GIT = "diff --git a/sglang/{0} b/sglang/{1}\n"
 BEFORE = "def decode(batch):\n    return batch\n\n\ndef verify(batch):\n    return batch\n"
+ALL_GONE = "".join(f"-{line}\n" for line in BEFORE.splitlines())
 CHANGE = "--- a/{path}\n+++ b/{path}\n@@ -1,3 +1,3 @@\n def decode(batch):\n-    return batch\n+    return {what}\n \n"
 
 
@@ -85,8 +86,7 @@ def test_an_empty_file_that_is_there_isnt_new(source: Path, tmp_path: Path) -> N
 def test_emptied_and_filled_files_stay(source: Path, tmp_path: Path, header: str) -> None:
     (source / "srt/empty.py").touch()
     emptied, filled = "python/sglang/lang/api.py", "python/sglang/srt/empty.py"
-    lines = "".join(f"-{line}\n" for line in BEFORE.splitlines())
-    one = f"{header.format(emptied)}--- a/{emptied}\n+++ b/{emptied}\n@@ -1,6 +0,0 @@\n{lines}"
+    one = f"{header.format(emptied)}--- a/{emptied}\n+++ b/{emptied}\n@@ -1,6 +0,0 @@\n{ALL_GONE}"
     two = f"{header.format(filled)}--- a/{filled}\n+++ b/{filled}\n@@ -0,0 +1 @@\n+FILLED = 1\n"
     folder = private_copy(source, [diff(tmp_path, one + two)], tmp_path / "copy")
     assert (folder / "sglang/lang/api.py").read_text() == ""
@@ -97,9 +97,8 @@ def test_a_diff_without_git_that_adds_and_removes(source: Path, tmp_path: Path) 
     """`diff -urN` says it by the beginning of Unix time."""
     then, now = "1970-01-01 01:00:00.000000000 +0100", "2026-01-01 00:00:00.000000000 +0100"
     new, gone = "python/sglang/srt/new.py", "python/sglang/lang/api.py"
-    lines = "".join(f"-{line}\n" for line in BEFORE.splitlines())
     one = f"diff -urN a/{new} b/{new}\n--- a/{new}\t{then}\n+++ b/{new}\t{now}\n@@ -0,0 +1 @@\n+NEW = 1\n"
-    two = f"diff -urN a/{gone} b/{gone}\n--- a/{gone}\t{now}\n+++ b/{gone}\t{then}\n@@ -1,6 +0,0 @@\n{lines}"
+    two = f"diff -urN a/{gone} b/{gone}\n--- a/{gone}\t{now}\n+++ b/{gone}\t{then}\n@@ -1,6 +0,0 @@\n{ALL_GONE}"
     folder = private_copy(source, [diff(tmp_path, one + two)], tmp_path / "copy")
     assert (folder / "sglang/srt/new.py").read_text() == "NEW = 1\n"
     assert not (folder / "sglang/lang/api.py").exists()
