@@ -211,7 +211,7 @@ class After(Fetched):
     """After a spec step, requests whose KV holds slots in which SGLang itself leaves no right draft entry:
     cases/upstream/draft-*."""
     misdrafted: bool = False
-    """Whether SGLang itself drafted this spec step in the wrong slots: cases/upstream/v1-draft-at-page-ends."""
+    """Whether SGLang itself drafted this spec step in the wrong slots: v1-draft-at-page-ends, v1-draft-locs-race."""
 
     @property
     def pages_free(self) -> Tensor:

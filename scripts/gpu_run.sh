@@ -140,6 +140,7 @@ for name in ${PARTS:-main-job bench bench-toggle bench-shape bench-checks profil
       TAIL=150 part sglang-toggle "${SGLANG_TOGGLE_S:-400}" env SGLANG_ENABLE_JIT_DEEPGEMM=0 \
         python3 scripts/profile_sglang_toggle.py fixtures/shapes/llama-3.1-8b "$out/sglang-toggle"
       ;;
+    draft-locs) part draft-locs 150 python3 scripts/stress_draft_locs.py "${DRAFT_LOCS_S:-10}" ;;
     auto) TAIL=40 part auto "${AUTO_S:-300}" "${pytest[@]}" ${AUTO:-tests/pytesting tests/search} -n auto --require-gpu ;;
     kernels) part kernels "${KERNELS_S:-240}" "${pytest[@]}" tests/gpu -m gpu -n 8 ;;
     answers) part answers "${ANSWERS_S:-300}" "${pytest[@]}" ${TESTS:-tests/engine tests/serving tests/cases} --device cuda -n "${WORKERS:-8}" ;;

@@ -20,7 +20,9 @@ from typing import Any
 
 from harness.bench.breakdown import WINDOW, breakdown
 
-BATCH_SIZE, PROMPT_TOKENS, STEPS, ANSWER_TOKENS = 64, 64, 20, 128
+BATCH_SIZE, PROMPT_TOKENS, STEPS, ANSWER_TOKENS = 64, 64, 100, 128
+CONTEXT = 2048
+"""The draft's; the target has more, which SGLang refuses."""
 TARGET_STEPS = ("step[TARGET_VERIFY", "step[DECODE")
 """Spans of the target's forwards (`build_step_span_name`, utils/profile_utils.py)."""
 ENGINES = {"plain": {}, "adaptive": {}, "skip-extend": {"SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND": "1"}}
@@ -34,6 +36,7 @@ def arguments(name: str, shape: Path, out: Path) -> dict[str, object]:
         "load_format": "dummy",
         "skip_tokenizer_init": True,
         "dtype": "bfloat16",
+        "context_length": CONTEXT,
         "attention_backend": "triton",
         "sampling_backend": "pytorch",
         "disable_radix_cache": True,

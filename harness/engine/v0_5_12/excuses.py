@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from harness.engine.v0_5_12.draft_locs import DraftLocs
 from harness.engine.v0_5_12.requests import number_of
 from harness.fetched import on_host
 from harness.observation import Forward
 from harness.trace import Trace, TraceStep
+
+PADDING = 0
+"""The slot that is nobody's."""
 
 
 class Excuses:
@@ -20,6 +24,15 @@ class Excuses:
         self._verified: dict[int, list[int]] = {}
         self._misdrafted: set[int] = set()
         """Steps."""
+        self._draft_locs = DraftLocs(scheduler)
+
+    def attach(self) -> None:
+        """Watch what slots a draft gets."""
+        self._draft_locs.attach()
+
+    def detach(self) -> None:
+        """Leave it alone."""
+        self._draft_locs.detach()
 
     def forward(self, step: TraceStep, batch: Any, forward: Forward) -> None:
         """A forward of the target: which slots are to be kept.
@@ -27,8 +40,9 @@ class Excuses:
         The last of a chunk that isn't a prompt's last, made of a token that was only predicted; in v1 those of the run
         that ends a request, which no draft extend follows.
         """
-        if forward.mode == "TARGET_VERIFY" and self._at_page_ends(forward):
+        if wrong := self._draft_locs.wrong():
             self._misdrafted.add(step.index)
+            self.without_draft |= wrong - {PADDING}
         chunked = self._scheduler.chunked_req
         chunk_ends = chunked is not None and number_of(chunked.rid) in step.requests
         verified = batch.forward_mode.is_target_verify() and not self._scheduler.enable_overlap
@@ -69,16 +83,3 @@ class Excuses:
         for number, mine in zip(looked_at, slots, strict=True):
             self._lacking[prefills[number]] = not self.without_draft.isdisjoint(mine)
         return {number for number, prefill in prefills.items() if self._lacking[prefill]}
-
-    def _at_page_ends(self, forward: Forward) -> bool:
-        """Whether v1 drafted a tree for requests that all fill their last pages.
-
-        It is then that `assign_draft_cache_locs` (speculative/spec_utils.py) leaves the slots of each branch where they
-        aren't looked for: it sorts them together with the copies of partial pages, of which there are none. A single
-        step looks for none, and steps that fill whole pages leave none to be sorted.
-        """
-        args = self._scheduler.server_args
-        page, steps = args.page_size, args.speculative_num_steps
-        if (args.speculative_eagle_topk or 1) == 1 or steps == 1 or steps % page == 0:
-            return False
-        return not any(length % page for length in forward.values("seq_lens"))

@@ -50,12 +50,14 @@ class Observer:
         Its other strict checks are on anyway; this one it can't do with topk > 1.
         """
         self._graphs.attach(self._saw_replay)
+        self._excuses.attach()
         if (self._scheduler.server_args.speculative_eagle_topk or 1) == 1:
             os.environ[SUMS_EACH_STEP] = "1"
 
     def detach(self) -> None:
-        """Leave the graphs alone."""
+        """Leave them alone."""
         self._graphs.detach()
+        self._excuses.detach()
         os.environ.pop(SUMS_EACH_STEP, None)
 
     def launch(self, step: TraceStep, batch: Any) -> None:

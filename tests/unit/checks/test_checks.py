@@ -8,7 +8,7 @@ import torch
 
 from harness.checks import FAMILIES, NAMES, CheckFailed, Checks, selected
 from harness.checks.base import Findings, Skipped, Violation
-from harness.checks.draft import DraftState, acceptance_of
+from harness.checks.draft import MISDRAFTED, WITHOUT_DRAFT, DraftState, acceptance_of
 from harness.checks.fresh import fresh
 from harness.checks.losslessness import Losslessness
 from harness.checks.shapes import Shapes
@@ -300,11 +300,8 @@ def test_acceptance() -> None:
 @pytest.mark.parametrize(
     ("known", "why"),
     [
-        ({"misdrafted": True}, "SGLang itself drafted in the wrong slots: cases/upstream/v1-draft-at-page-ends"),
-        (
-            {"without_draft": {0}},
-            "SGLang itself leaves no right draft entry in some of its slots: cases/upstream/draft-*",
-        ),
+        ({"misdrafted": True}, MISDRAFTED),
+        ({"without_draft": {0}}, WITHOUT_DRAFT),
     ],
 )
 def test_what_sglang_itself_drafts_wrong_is_excused(known: dict[str, Any], why: str) -> None:
