@@ -1,6 +1,7 @@
 """Cases: a program, the patch it runs on, and what must happen, kept as a folder that a person can read."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -69,14 +70,14 @@ def all_folders(root: Path = CASES) -> list[Path]:
     return sorted(file.parent for file in root.rglob(EXPECTED))
 
 
-def replay(case: Case, nurseries: Nurseries) -> Outcome:
-    """Run a case in a process of its own; raises RefusedConfiguration where SGLang doesn't start."""
+def replay(case: Case, nurseries: Nurseries, stopped: Callable[[], bool] = lambda: False) -> Outcome:
+    """Run a case in a process of its own; raises as `Nursery.run`."""
     nursery = nurseries.of(sources(case.program.config.patch))
-    return nursery.run(Run(case.program, excuse_sglang=case.expected.excuse_sglang)).outcome
+    return nursery.run(Run(case.program, excuse_sglang=case.expected.excuse_sglang), stopped).outcome
 
 
 def replay_here(case: Case, device: Device) -> Outcome:
-    """Run a case in this process, which a fault may take along; raises as `replay`."""
+    """Run a case in this process, which a fault may take along; raises RefusedConfiguration where SGLang refuses it."""
     with Engine(case.program.config, device) as engine:
         return outcome_of(engine, case.program, Checks(case.program, excuse_sglang=case.expected.excuse_sglang))
 

@@ -1,5 +1,6 @@
 """Which check sees which fault: each alone, and which is first when all look on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +36,12 @@ def patched_folders() -> list[Path]:
     return [folder for folder, patch in patches if patch != UNCHANGED and not sources(patch)]
 
 
-def detect(case: Case, nursery: Nursery) -> Detected:
-    """Run a case with all checks, with each alone, and with none, in a process of its own as long as it lives."""
+def detect(case: Case, nursery: Nursery, stopped: Callable[[], bool] = lambda: False) -> Detected:
+    """Run a case with all checks, with each alone, and with none, in a process of its own as long as it lives.
+
+    Raises as `Engines.run`.
+    """
     with Engines(nursery) as engines:
-        first, *alone, unchecked = [engines.run(Run(case.program, families or None)).outcome for families in SELECTIONS]
+        runs = [Run(case.program, families or None) for families in SELECTIONS]
+        first, *alone, unchecked = [engines.run(run, stopped).outcome for run in runs]
     return Detected(case.name, first, {f.name: seen for f, seen in zip(FAMILIES, alone, strict=True)}, unchecked)

@@ -7,6 +7,7 @@ from typing import TypeVar
 from harness.engine.device import Device
 from harness.errors import UsageError
 from harness.isolation import gpus, machine
+from harness.isolation.child import Interrupted
 from harness.isolation.interruption import TICK_SECONDS, heeded
 
 ENGINES_A_GPU = 6
@@ -16,6 +17,8 @@ CORES_AN_ENGINE = 2
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Stopped = Callable[[], bool]
+"""Whether whoever works shall end."""
 
 
 def identifiers(device: Device) -> Sequence[str | None]:
@@ -42,10 +45,21 @@ def at_once(workers: str, device: Device, gpu_count: int) -> int:
     return int(workers)
 
 
-def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> Iterator[tuple[Item, Result]]:
-    """Each item with its result, in order, as they come."""
+def side_by_side(
+    work: Callable[[Item, Stopped], Result], items: Iterable[Item], at_once: int
+) -> Iterator[tuple[Item, Result]]:
+    """Each item with its result, in order, as they come; Ctrl-C begins no more of them and ends those that heed it."""
     with heeded() as interruption, ThreadPoolExecutor(at_once) as pool:
-        results = [(item, pool.submit(work, item)) for item in items]
+
+        def stopped() -> bool:
+            return interruption.came
+
+        def begin(item: Item) -> Result:
+            if stopped():
+                raise Interrupted
+            return work(item, stopped)
+
+        results = [(item, pool.submit(begin, item)) for item in items]
         try:
             for item, result in results:
                 while wait([result], TICK_SECONDS).not_done and not interruption.came:

@@ -64,7 +64,8 @@ def _detect(device: Device, gpu: str | None, at_once: int, say: Callable[[str], 
     detected = []
     with Nursery(device, gpu) as nursery:
         cases = [load(folder) for folder in patched_folders()]
-        for case, seen in children.side_by_side(partial(detect, nursery=nursery), cases, at_once):
+        detections = children.side_by_side(lambda case, stopped: detect(case, nursery, stopped), cases, at_once)
+        for case, seen in detections:
             detected.append(seen)
             say(f"{case.name}: {seen.first}")
     return page_of.section(device, detected), all(one.first.kind != "passes" for one in detected)

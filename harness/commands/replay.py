@@ -49,7 +49,8 @@ def command(
     with Nurseries(resolved, gpus[0]) as nurseries:
         at_once = children.at_once(workers, resolved, 1)
         runs = [one for one in due for _ in range(times)]
-        for (folder, case), seen in children.side_by_side(lambda one: replay(one[1], nurseries), runs, at_once):
+        replayed = children.side_by_side(lambda one, stopped: replay(one[1], nurseries, stopped), runs, at_once)
+        for (folder, case), seen in replayed:
             if record:
                 _record(folder, case.expected, resolved, seen)
                 console.print(f"{case.name}: {seen}", soft_wrap=True, markup=False)

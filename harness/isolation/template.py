@@ -15,6 +15,7 @@ from harness.isolation.nursery import TEMPLATE_SOURCES
 
 PATIENCE_SECONDS = 60
 """In which no module is imported any more: a patch of SGLang may wait for ever."""
+INTERRUPTED = 128 + signal.SIGINT
 _modules = 0
 
 
@@ -25,6 +26,11 @@ def _look(*_: object) -> None:
     _modules = len(sys.modules)
 
 
+def _end(*_: object) -> None:
+    os._exit(INTERRUPTED)
+
+
+signal.signal(signal.SIGINT, _end)  # a traceback of what was being imported would be all that a person sees
 signal.signal(signal.SIGALRM, _look)
 signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS, PATIENCE_SECONDS)
 make_ready(Device.CPU, tuple(json.loads(os.environ[TEMPLATE_SOURCES])))

@@ -1,5 +1,9 @@
-"""Warm engines, shared by threads."""
+"""Warm engines, shared by threads, and the process that they are forked from."""
 
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,7 +13,7 @@ from harness.engine.device import Device
 from harness.errors import RefusedConfiguration
 from harness.isolation.engines import Engines
 from harness.isolation.messages import Run
-from harness.isolation.nursery import Nursery
+from harness.isolation.nursery import TEMPLATE_SOURCES, Nursery
 from harness.models import BUILT_IN
 from harness.program import Drain, Program, Submit
 
@@ -35,3 +39,15 @@ def test_who_is_patient_waits_for_a_busy_engine(device: Device) -> None:
         runs = [pool.submit(engines.run, Run(PROGRAM), patient=True) for _ in range(6)]
         assert [run.result().outcome.kind for run in runs] == ["passes"] * 6
         assert engines.boots == 1
+
+
+def test_ctrl_c_while_sglang_is_imported_says_nothing() -> None:
+    """The process that children are forked from hears of it as the command does, which answers it."""
+    amid_the_import = (
+        "import signal, harness.isolation.inside as inside\n"
+        "inside.make_ready = lambda *_: signal.raise_signal(signal.SIGINT)\n"
+        "import harness.isolation.template"
+    )
+    environment = os.environ | {TEMPLATE_SOURCES: "[]"}
+    ended = subprocess.run([sys.executable, "-c", amid_the_import], capture_output=True, check=False, env=environment)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGINT, b"")

@@ -44,5 +44,15 @@ def test_nothing_away_from_the_main_thread() -> None:
 
 
 def test_items_of_a_command_end() -> None:
+    """The one at work, which would never end of itself, and those that wait."""
+    begun = []
+
+    def work(item: int, stopped: children.Stopped) -> None:
+        begun.append(item)
+        signal.raise_signal(signal.SIGINT)
+        while not stopped():
+            pass
+
     with pytest.raises(KeyboardInterrupt):
-        list(children.side_by_side(lambda _: signal.raise_signal(signal.SIGINT), range(100), at_once=1))
+        list(children.side_by_side(work, range(100), at_once=1))
+    assert begun == [0]
