@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Event
 from typing import TypeVar
 
 from harness.engine.device import Device
@@ -48,11 +49,15 @@ def at_once(workers: str, device: Device, gpu_count: int) -> int:
 def side_by_side(
     work: Callable[[Item, Stopped], Result], items: Iterable[Item], at_once: int
 ) -> Iterator[tuple[Item, Result]]:
-    """Each item with its result, in order, as they come; Ctrl-C begins no more of them and ends those that heed it."""
+    """Each item with its result, in order, as they come.
+
+    After Ctrl-C, or an item that raises, no more are begun, and those that heed it end.
+    """
+    over = Event()
     with heeded() as interruption, ThreadPoolExecutor(at_once) as pool:
 
         def stopped() -> bool:
-            return interruption.came
+            return interruption.came or over.is_set()
 
         def begin(item: Item) -> Result:
             if stopped():
@@ -68,5 +73,6 @@ def side_by_side(
                     raise KeyboardInterrupt
                 yield item, result.result()
         finally:
+            over.set()
             for _, result in results:
                 result.cancel()

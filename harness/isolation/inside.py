@@ -78,6 +78,7 @@ def _settle(folder: Path) -> None:
     faulthandler.enable(file=output)
     faulthandler.register(STACKS, file=output, all_threads=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     with suppress(OSError):  # not Linux, or not allowed: then the parent is as likely to be killed
         Path("/proc/self/oom_score_adj").write_text(FIRST_TO_BE_KILLED)
     threading.Thread(target=_end_with_the_parent, daemon=True).start()

@@ -3,12 +3,13 @@
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.context import BaseContext
@@ -122,7 +123,8 @@ class Nursery:
         process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]
             target=serve, args=arguments, daemon=True
         )
-        with self._lock, _unsaid(), _without_main():
+        spawned = self._context.get_start_method() == "spawn"
+        with self._lock, _unsaid(), _without_main(), _without_ctrl_c() if spawned else nullcontext():
             process.start()
         return process
 
@@ -162,6 +164,16 @@ def _without_main() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Keep it from children until they ignore it: what they import until then would end in a traceback of theirs."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -9,13 +9,23 @@ import os
 import signal
 import sys
 
-from harness.engine.device import Device
-from harness.isolation.inside import make_ready
-from harness.isolation.nursery import TEMPLATE_SOURCES
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def _end(*_: object) -> None:
+    os._exit(INTERRUPTED)
+
+
+# All imports from here on take long, and a traceback of one of them would be all that a person sees of Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _end)
+
+from harness.engine.device import Device  # noqa: E402
+from harness.isolation.inside import make_ready  # noqa: E402
+from harness.isolation.nursery import TEMPLATE_SOURCES  # noqa: E402
 
 PATIENCE_SECONDS = 60
 """In which no module is imported any more: a patch of SGLang may wait for ever."""
-INTERRUPTED = 128 + signal.SIGINT
 _modules = 0
 
 
@@ -26,11 +36,6 @@ def _look(*_: object) -> None:
     _modules = len(sys.modules)
 
 
-def _end(*_: object) -> None:
-    os._exit(INTERRUPTED)
-
-
-signal.signal(signal.SIGINT, _end)  # a traceback of what was being imported would be all that a person sees
 signal.signal(signal.SIGALRM, _look)
 signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS, PATIENCE_SECONDS)
 make_ready(Device.CPU, tuple(json.loads(os.environ[TEMPLATE_SOURCES])))

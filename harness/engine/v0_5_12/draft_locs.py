@@ -9,38 +9,48 @@ from typing import Any, NamedTuple
 
 import torch
 
-from harness.fetched import on_host
+from harness.fetched import Copy
 
 WORKER, KERNEL = "sglang.srt.speculative.eagle_worker", "assign_draft_cache_locs"
+PADDING = 0
+"""The slot that is nobody's."""
 RIGHT = -1
 
 
 class DraftLocs:
-    """The slots that it gave wrongly, from `attach` to `detach`."""
+    """What it gave wrongly, from `attach` to `detach`."""
 
     def __init__(self, scheduler: Any) -> None:
         args = scheduler.server_args
         self._concerned = args.page_size > 1 and (args.speculative_eagle_topk or 1) > 1
-        self._seen: list[torch.Tensor] = []
+        self._seen: list[Copy] = []
 
     def attach(self) -> None:
         """Look at every launch from now on."""
+        self.detach()
         if self._concerned:
             worker = importlib.import_module(WORKER)
-            setattr(worker, KERNEL, _Watched(getattr(worker, KERNEL), self._seen))
+            if hasattr(worker, KERNEL):  # a patch may have another
+                setattr(worker, KERNEL, _Watched(getattr(worker, KERNEL), self._seen))
 
     def detach(self) -> None:
         """Look no more; again, nothing."""
         if self._concerned:
             worker = importlib.import_module(WORKER)
-            watched = getattr(worker, KERNEL)
-            if isinstance(watched, _Watched):
-                setattr(worker, KERNEL, watched.kernel)
+            while isinstance(kernel := getattr(worker, KERNEL, None), _Watched):
+                setattr(worker, KERNEL, kernel.kernel)
 
-    def wrong(self) -> set[int]:
-        """Slots given wrongly since this was asked last, 0 among them where rows lack one; waits for the device."""
-        seen, self._seen[:] = list(self._seen), ()
-        return {slot for slots in on_host(*seen) for slot in slots} - {RIGHT}
+    def wrong(self) -> tuple[bool, set[int]]:
+        """Of the launches since this was asked last: whether drafts may be wrong, and slots that were written wrongly.
+
+        Waits for the device, if there was one.
+        """
+        drafts, copies = (
+            {slot for copy in self._seen for slot in copy.values(place).tolist()} - {RIGHT} for place in (0, 1)
+        )
+        self._seen.clear()
+        copies.discard(PADDING)
+        return bool(drafts or copies), (drafts | copies) - {PADDING}
 
 
 class _Launch(NamedTuple):
@@ -67,27 +77,38 @@ class _Launch(NamedTuple):
 class _Watched:
     """Launched as the kernel is, `kernel[grid](...)`."""
 
-    def __init__(self, kernel: Any, seen: list[torch.Tensor]) -> None:
+    def __init__(self, kernel: Any, seen: list[Copy]) -> None:
         self.kernel, self._seen = kernel, seen
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def launch(*args: Any, **kwargs: Any) -> None:
-            if kwargs or len(args) != len(_Launch._fields):  # another kernel, of a patch
+            given = _as_sglang_does(grid, args) if not kwargs else None
+            if given is None:
                 self.kernel[grid](*args, **kwargs)
                 return
-            given = _Launch(*args)
             slots = given.out_cache_loc.clone()
             self.kernel[grid](*args)
-            self._seen.append(_wrong(given, slots))
+            self._seen.append(Copy(*_wrong(given, slots)))
 
         return launch
 
 
-def _wrong(given: _Launch, slots: torch.Tensor) -> torch.Tensor:
-    """(entries,) int64: RIGHT, or a slot that wasn't to be written to, or 0 where attention looks for another.
+def _as_sglang_does(grid: tuple[int, ...], args: tuple[Any, ...]) -> _Launch | None:
+    """None for what a patch has made of the launch: whatever it does is the patch's."""
+    if len(args) != len(_Launch._fields):
+        return None
+    given = _Launch(*args)
+    of_requests = (given.req_pool_indices, given.seq_lens, given.extend_lens, given.num_new_pages_per_topk)
+    fits = given.page_size > 1 and given.topk > 1 and all(tensor.shape == grid for tensor in of_requests)
+    return given if fits else None
 
-    `slots` are all of the batch's, in order, before the kernel moved those that are drafted in to the front. Each
-    branch of a request has pages of its own, which begin with a copy of what its last page holds.
+
+def _wrong(given: _Launch, slots: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(entries,) int64 each, of slots to draft in and to copy to: RIGHT, or a slot that wasn't to be written to.
+
+    Or PADDING, where a row has another slot for attention to read than was due. `slots` are all of the batch's, in
+    order, before the kernel moved those that are drafted in to the front. Each branch of a request has pages of its
+    own, which begin with a copy of what its last page holds.
     """
     topk, steps = given.topk, given.speculative_num_steps
     device, lengths = slots.device, given.seq_lens
@@ -100,14 +121,16 @@ def _wrong(given: _Launch, slots: torch.Tensor) -> torch.Tensor:
     moved = _at(given.out_cache_loc, fronts + drafted)
     columns = (given.req_pool_indices * given.pool_len + lengths)[:, None] + branches
     listed = _at(given.req_to_token, columns[..., None] + drafted)
-    found = [torch.where(moved == due, RIGHT, moved), torch.where(listed == due, RIGHT, 0)]
-    if given.duplicate_cache_len:
-        places = torch.arange(given.page_size, device=device)
-        of_copies = (starts - last[:, None])[:, 1:, None] + places
-        copies = _at(slots, of_copies[(places < last[:, None, None]).expand_as(of_copies)])
-        copied = _at(given.target_cache_loc, torch.arange(len(copies), device=device))
-        found.append(torch.where(copied == copies, RIGHT, copied))
-    return torch.cat([entries.flatten().long() for entries in found])
+    places = torch.arange(given.page_size, device=device)
+    copied_to = (starts - last[:, None])[:, 1:, None] + places
+    copies_due = _at(slots, copied_to[(places < last[:, None, None]).expand_as(copied_to)])
+    copies = given.target_cache_loc[: len(copies_due)]
+    told = (topk - 1) * last.sum() == given.duplicate_cache_len  # else the host's lengths are others: a patch's doing
+    drafts = torch.cat([torch.where(moved == due, RIGHT, moved), torch.where(listed == due, RIGHT, PADDING)])
+    return (
+        torch.where(told, drafts, RIGHT).flatten().long(),
+        torch.where(told & (copies != copies_due[: len(copies)]), copies, RIGHT).long(),
+    )
 
 
 def _at(tensor: torch.Tensor, places: torch.Tensor) -> torch.Tensor:

@@ -8,9 +8,6 @@ from harness.fetched import on_host
 from harness.observation import Forward
 from harness.trace import Trace, TraceStep
 
-PADDING = 0
-"""The slot that is nobody's."""
-
 
 class Excuses:
     """Follows one run: the slots without a right draft entry, who holds them, and steps drafted in the wrong slots."""
@@ -20,7 +17,8 @@ class Excuses:
         self.without_draft: set[int] = set()
         """Slots in which SGLang itself leaves no draft entry, or a wrong one."""
         self._lacking: dict[tuple[int, int], bool] = {}
-        """By request and its retractions: whether it got such slots from the radix cache, or at a chunk's end."""
+        """By request and its retractions: whether it got such slots from the radix cache, or at a chunk's end, or has
+        had one of its own written to since."""
         self._verified: dict[int, list[int]] = {}
         self._misdrafted: set[int] = set()
         """Steps."""
@@ -31,7 +29,7 @@ class Excuses:
         self._draft_locs.attach()
 
     def detach(self) -> None:
-        """Leave it alone."""
+        """Watch no more."""
         self._draft_locs.detach()
 
     def forward(self, step: TraceStep, batch: Any, forward: Forward) -> None:
@@ -40,9 +38,12 @@ class Excuses:
         The last of a chunk that isn't a prompt's last, made of a token that was only predicted; in v1 those of the run
         that ends a request, which no draft extend follows.
         """
-        if wrong := self._draft_locs.wrong():
+        misdrafted, slots_written = self._draft_locs.wrong()
+        if misdrafted:
             self._misdrafted.add(step.index)
-            self.without_draft |= wrong - {PADDING}
+        if slots_written:  # whoever holds one lacks it from now on
+            self.without_draft |= slots_written
+            self._lacking = {prefill: True for prefill, lacking in self._lacking.items() if lacking}
         chunked = self._scheduler.chunked_req
         chunk_ends = chunked is not None and number_of(chunked.rid) in step.requests
         verified = batch.forward_mode.is_target_verify() and not self._scheduler.enable_overlap
@@ -70,7 +71,8 @@ class Excuses:
         return step.index in self._misdrafted
 
     def requests_without_draft(self, step: TraceStep, holding: list[Any]) -> set[int]:
-        """Of a spec step's requests, those that hold such slots: from a prefill, so that one look at each is enough."""
+        """Of a spec step's requests, those that hold such slots: from a prefill, so that one look at each is enough,
+        and another whenever slots were written to that weren't to be."""
         if step.accepted is None:
             return set()
         decoding = {number: request for request in holding if (number := number_of(request.rid)) in step.requests}

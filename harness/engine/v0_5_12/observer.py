@@ -55,10 +55,10 @@ class Observer:
             os.environ[SUMS_EACH_STEP] = "1"
 
     def detach(self) -> None:
-        """Leave them alone."""
+        """Watch no more."""
         self._graphs.detach()
-        self._excuses.detach()
         os.environ.pop(SUMS_EACH_STEP, None)
+        self._excuses.detach()
 
     def launch(self, step: TraceStep, batch: Any) -> None:
         """A batch on its way to the worker."""

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from harness.commands import children
+from harness.errors import UsageError
 from harness.isolation.interruption import heeded
 
 
@@ -56,3 +57,16 @@ def test_items_of_a_command_end() -> None:
     with pytest.raises(KeyboardInterrupt):
         list(children.side_by_side(work, range(100), at_once=1))
     assert begun == [0]
+
+
+def test_an_item_that_raises_ends_the_others() -> None:
+    """Those at work beside it would never end of themselves."""
+
+    def work(item: int, stopped: children.Stopped) -> None:
+        if item == 0:
+            raise UsageError("the disk is full")
+        while not stopped():
+            pass
+
+    with pytest.raises(UsageError, match="the disk is full"):
+        list(children.side_by_side(work, range(100), at_once=2))
