@@ -1,7 +1,6 @@
 """Cases: a program, the patch it runs on, and what must happen, kept as a folder that a person can read."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,7 @@ from harness.configuration import Value
 from harness.engine.device import Device
 from harness.engine.engine import Engine
 from harness.errors import MalformedProgram, UsageError
+from harness.isolation.interruption import Stopped
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nurseries
 from harness.outcome import Outcome, outcome_of
@@ -70,7 +70,7 @@ def all_folders(root: Path = CASES) -> list[Path]:
     return sorted(file.parent for file in root.rglob(EXPECTED))
 
 
-def replay(case: Case, nurseries: Nurseries, stopped: Callable[[], bool] = lambda: False) -> Outcome:
+def replay(case: Case, nurseries: Nurseries, stopped: Stopped = lambda: False) -> Outcome:
     """Run a case in a process of its own; raises as `Nursery.run`."""
     nursery = nurseries.of(sources(case.program.config.patch))
     return nursery.run(Run(case.program, excuse_sglang=case.expected.excuse_sglang), stopped).outcome

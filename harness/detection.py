@@ -1,6 +1,5 @@
 """Which check sees which fault: each alone, and which is first when all look on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from harness.cases import Case, all_folders, load
 from harness.checks import FAMILIES
 from harness.checks.base import Check
 from harness.isolation.engines import Engines
+from harness.isolation.interruption import Stopped
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.outcome import Outcome
@@ -36,7 +36,7 @@ def patched_folders() -> list[Path]:
     return [folder for folder, patch in patches if patch != UNCHANGED and not sources(patch)]
 
 
-def detect(case: Case, nursery: Nursery, stopped: Callable[[], bool] = lambda: False) -> Detected:
+def detect(case: Case, nursery: Nursery, stopped: Stopped) -> Detected:
     """Run a case with all checks, with each alone, and with none, in a process of its own as long as it lives.
 
     Raises as `Engines.run`.

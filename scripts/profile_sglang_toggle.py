@@ -12,6 +12,7 @@ trace of each. Exit code 1 if one leaves none.
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -92,11 +93,11 @@ def measure(name: str, shape: Path, out: Path) -> None:
 
 def report(name: str, out: Path) -> bool:
     """Print the breakdown by SGLang's own spans; returns whether there is a trace."""
-    traces = sorted(out.glob(f"trace-{name}/*DECODE*"))
+    traces = list(out.glob(f"trace-{name}/*DECODE*"))
     if not traces:
-        print(f"{name}: no trace of decode steps in {out}/trace-{name}")
+        print(f"{name}: no trace of decode steps in {out}/trace-{name}: see above how its engine ended")
         return False
-    with gzip.open(traces[-1], "rt") as file:
+    with gzip.open(traces[0], "rt") as file:
         events = json.load(file)["traceEvents"]
     spans = [event for event in events if event.get("cat") == "user_annotation" and event.get("ph") == "X"]
     launches = [event for event in events if event.get("cat") == "cuda_runtime" and event.get("ph") == "X"]
@@ -107,7 +108,7 @@ def report(name: str, out: Path) -> bool:
     names = sorted({event["name"] for event in spans if event["tid"] == thread})
     steps = sum(event["name"].startswith(TARGET_STEPS) for event in spans)
     if not steps:
-        print(f"{name}: {traces[-1]} has none of {TARGET_STEPS}, but {names}")
+        print(f"{name}: {traces[0]} has none of {TARGET_STEPS}, but {names}: is this sglang 0.5.17?")
         return False
     found = breakdown([window, *events], names, steps)
     print(f"{name}: {steps} steps traced, {found.step_ms:.3f} ms a step, the GPU busy {found.busy_ms:.3f} ms")
@@ -136,6 +137,7 @@ def main() -> int:
         return 0
     reported = []
     for name in names or ENGINES:
+        shutil.rmtree(Path(out) / f"trace-{name}", ignore_errors=True)  # of an earlier run
         subprocess.run([sys.executable, __file__, shape, out, "--here", name], env=os.environ | ENGINES[name])
         reported.append(report(name, Path(out)))
     return int(not all(reported))

@@ -9,40 +9,29 @@ GPU to itself and by six that share it, and of the kernel with a barrier, too. E
 With two requests part 3 moves nothing that part 1 may still want: the case's other race isn't in it.
 """
 
-import ast
-import importlib.util
-import runpy
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from tests.emulation.triton_source import kernels_of
+
 PAGE, TOPK, STEPS, REPEATS, PROCESSES = 64, 2, 3, 100, 6
 LENGTHS = (102, 102)
 """Tokens in the cache of each request, as in the program that a validation found."""
-NAME = "assign_draft_cache_locs"
 BARRIER_BEFORE = "    # XXX (MUSA): Triton issue"
 """Where part 2 of the kernel begins."""
 
 
 def kernel(mended: bool) -> Any:
-    """SGLang's own, or that with a barrier between parts 1 and 2; without importing SGLang, which takes longer."""
-    package = importlib.util.find_spec("sglang")
-    if package is None or not package.submodule_search_locations:
-        sys.exit("no sglang here: set PYTHONPATH to where it is")
-    text = (Path(package.submodule_search_locations[0]) / "srt/speculative/spec_utils.py").read_text()
-    found = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == NAME]
-    source = "\n".join(text.splitlines()[found[0].lineno - 1 : found[0].end_lineno]) if found else ""
-    if source.count(BARRIER_BEFORE) != 1:
-        sys.exit(f"{NAME} isn't as in sglang 0.5.12.post1")
+    """SGLang's own, or that with a barrier between parts 1 and 2."""
+    found = kernels_of("speculative/spec_utils.py").assign_draft_cache_locs
+    if found.src.count(BARRIER_BEFORE) != 1:
+        sys.exit("assign_draft_cache_locs isn't as in sglang 0.5.12.post1: install that release")
     if mended:
-        source = source.replace(BARRIER_BEFORE, "    tl.debug_barrier()\n" + BARRIER_BEFORE)
-    file = Path(tempfile.mkdtemp()) / "kernel.py"
-    file.write_text(f"import triton\nimport triton.language as tl\n\n\n@triton.jit\n{source}\n")
-    return runpy.run_path(str(file))[NAME]
+        found._unsafe_update_src(found.src.replace(BARRIER_BEFORE, f"    tl.debug_barrier()\n{BARRIER_BEFORE}"))
+    return found
 
 
 class Stress:

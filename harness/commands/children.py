@@ -9,7 +9,7 @@ from harness.engine.device import Device
 from harness.errors import UsageError
 from harness.isolation import gpus, machine
 from harness.isolation.child import Interrupted
-from harness.isolation.interruption import TICK_SECONDS, heeded
+from harness.isolation.interruption import TICK_SECONDS, Stopped, heeded
 
 ENGINES_A_GPU = 6
 """Engines that share a GPU: the host's work is what takes time, so that several keep it busier than one."""
@@ -18,8 +18,6 @@ CORES_AN_ENGINE = 2
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Stopped = Callable[[], bool]
-"""Whether whoever works shall end."""
 
 
 def identifiers(device: Device) -> Sequence[str | None]:

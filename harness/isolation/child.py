@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import connection as connections
 from multiprocessing.connection import Connection
@@ -17,6 +16,7 @@ from harness.configuration import EngineConfig
 from harness.errors import RefusedConfiguration, UsageError
 from harness.isolation import machine
 from harness.isolation.inside import JOURNAL, OUTPUT, STACKS
+from harness.isolation.interruption import Stopped
 from harness.isolation.journal import Entry, last
 from harness.isolation.messages import Answer, Boot, Booted, BootFailed, Refused, Run
 from harness.isolation.ran import Ran
@@ -65,7 +65,7 @@ class Child:
         assert self._process.pid is not None
         return self._process.pid
 
-    def boot(self, config: EngineConfig, stopped: Callable[[], bool]) -> Ran | None:
+    def boot(self, config: EngineConfig, stopped: Stopped) -> Ran | None:
         """Boot an engine; None when it is there, else how that ended.
 
         Raises RefusedConfiguration where the configuration can't be had, Interrupted where `stopped` says so.
@@ -85,7 +85,7 @@ class Child:
             case _:
                 return self._ended(nothing, answer, None)
 
-    def run(self, wanted: Run, stopped: Callable[[], bool]) -> Ran:
+    def run(self, wanted: Run, stopped: Stopped) -> Ran:
         """Run a program; the child survives or doesn't, the answer comes in any case.
 
         Raises UsageError where the program can't run on its engine or the journal can't be written, Interrupted
@@ -98,7 +98,7 @@ class Child:
             raise UsageError(answer.message)
         return self._ended(wanted.program, answer, last(self._folder / JOURNAL))
 
-    def boot_and_run(self, wanted: Run, stopped: Callable[[], bool] = lambda: False) -> Ran:
+    def boot_and_run(self, wanted: Run, stopped: Stopped = lambda: False) -> Ran:
         """Run a program on an engine of its configuration, booted for it if need be; raises as both do."""
         failed = self.boot(wanted.program.config, stopped) if self.config != wanted.program.config else None
         return failed or self.run(wanted, stopped)
@@ -113,7 +113,7 @@ class Child:
             self._process.kill()
         self._process.join()
 
-    def _ask(self, message: Any, patience_seconds: float, stopped: Callable[[], bool]) -> "Any | _End":
+    def _ask(self, message: Any, patience_seconds: float, stopped: Stopped) -> "Any | _End":
         kills = _out_of_memory_kills()
         try:
             self._connection.send(message)
@@ -123,7 +123,7 @@ class Child:
         except (EOFError, OSError):
             return self._died(kills)
 
-    def _wait(self, patience_seconds: float, stopped: Callable[[], bool], doing: str) -> "Any | _End":
+    def _wait(self, patience_seconds: float, stopped: Stopped, doing: str) -> "Any | _End":
         moved, since = self._progress(), time.monotonic()
         looked = since
         while True:

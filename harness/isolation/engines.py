@@ -1,12 +1,12 @@
 """Warm engines in children, one a configuration, bounded in number, for whoever has programs to run."""
 
 import threading
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from harness.configuration import EngineConfig
 from harness.isolation.child import Child, Interrupted
+from harness.isolation.interruption import Stopped
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
@@ -41,7 +41,7 @@ class Engines:
     ) -> None:
         self.close()
 
-    def run(self, wanted: Run, stopped: Callable[[], bool] = lambda: False, patient: bool = False) -> Ran:
+    def run(self, wanted: Run, stopped: Stopped = lambda: False, patient: bool = False) -> Ran:
         """Run a program on a warm engine; `patient`, rather wait for one that is busy than boot another.
 
         Raises RefusedConfiguration where SGLang refuses it, UsageError where the program can't run, Interrupted where
@@ -83,7 +83,7 @@ class Engines:
         self._idle.clear()
         self._busy.clear()
 
-    def _run(self, child: Child, wanted: Run, stopped: Callable[[], bool]) -> Ran:
+    def _run(self, child: Child, wanted: Run, stopped: Stopped) -> Ran:
         def done() -> bool:
             return self._stopping.is_set() or stopped()
 

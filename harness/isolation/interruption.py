@@ -2,12 +2,14 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 TICK_SECONDS = 0.2
 """How often whoever waits shall look."""
+Stopped = Callable[[], bool]
+"""Whether whoever works shall end."""
 
 
 @dataclass(slots=True)

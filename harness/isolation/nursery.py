@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from multiprocessing import get_context, resource_tracker
@@ -23,6 +23,7 @@ from harness.errors import UsageError
 from harness.isolation.child import Child, Limits
 from harness.isolation.gpus import on_gpu
 from harness.isolation.inside import serve
+from harness.isolation.interruption import Stopped
 from harness.isolation.messages import Run
 from harness.isolation.ran import Ran
 
@@ -77,9 +78,7 @@ class Nursery:
         self._stock()
         return child or self._start({})
 
-    def run(
-        self, wanted: Run, stopped: Callable[[], bool] = lambda: False, environment: dict[str, str] | None = None
-    ) -> Ran:
+    def run(self, wanted: Run, stopped: Stopped = lambda: False, environment: dict[str, str] | None = None) -> Ran:
         """Run a program in a process that has run nothing before, which ends then; raises as `Child` does."""
         child = self.take(environment)
         try:

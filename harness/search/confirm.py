@@ -1,18 +1,16 @@
 """Run a shrunk program again where nothing else has run, and under other conditions."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from harness.engine.device import Device
 from harness.errors import UsageError
+from harness.isolation.interruption import Stopped
 from harness.isolation.messages import Run
 from harness.isolation.nursery import Nursery
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
 
 COLD_RUNS = 3
-
-Stopped = Callable[[], bool]
 
 
 def confirmations(ran: Ran, nursery: Nursery, at_once: int, stopped: Stopped, runs: int = COLD_RUNS) -> list[Ran]:

@@ -1,6 +1,6 @@
 """From a run that failed to a finding: shrunk further, run again from cold, and under other conditions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -8,6 +8,7 @@ from time import monotonic
 from harness.errors import UsageError
 from harness.isolation.child import Interrupted
 from harness.isolation.engines import FATAL, Engines
+from harness.isolation.interruption import Stopped
 from harness.isolation.messages import Run
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
@@ -37,7 +38,7 @@ class Pursuit:
     seed: int | None
     at_once: int
     """Programs that run side by side."""
-    stopped: Callable[[], bool]
+    stopped: Stopped
     progress: Progress
 
     def __call__(self, shortest: Shortest, until: float) -> tuple[Finding, UsageError | None]:

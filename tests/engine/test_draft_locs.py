@@ -47,39 +47,34 @@ def others(rows: Any, table: Any, *_: Any) -> Any:
     return table[rows[1], 8 : 8 + len(rows) * CONFIG.topk * CONFIG.steps]
 
 
-def hasty(
-    boot: Callable[[EngineConfig], Engine],
-    monkeypatch: pytest.MonkeyPatch,
-    program: Program,
-    held: Callable[..., Any],
-    at: int,
-) -> Engine:
-    engine = boot(program.config)
-    worker = importlib.import_module(WORKER)
-    monkeypatch.setattr(worker, KERNEL, Hasty(getattr(worker, KERNEL), held, at))
-    return engine
+@pytest.fixture
+def hasty(boot: Callable[[EngineConfig], Engine], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Engine]:
+    """An engine of which launch `at` gives `held` to draft in."""
+
+    def booted(config: EngineConfig, held: Callable[..., Any], at: int) -> Engine:
+        engine = boot(config)
+        worker = importlib.import_module(WORKER)
+        monkeypatch.setattr(worker, KERNEL, Hasty(getattr(worker, KERNEL), held, at))
+        return engine
+
+    return booted
 
 
 @pytest.mark.parametrize(
     ("program", "held", "at", "also"), [(PROGRAM, padding, 1, set()), (WITHOUT_GRAPHS, others, 2, {WITHOUT_DRAFT})]
 )
 def test_a_draft_in_the_wrong_slots_is_excused(
-    boot: Callable[[EngineConfig], Engine],
-    monkeypatch: pytest.MonkeyPatch,
-    program: Program,
-    held: Callable[..., Any],
-    at: int,
-    also: set[str],
+    hasty: Callable[..., Engine], program: Program, held: Callable[..., Any], at: int, also: set[str]
 ) -> None:
     """For that step, and for as long as a request holds what it wrote to."""
     checks = Checks(program)
-    hasty(boot, monkeypatch, program, held, at).run(program, checks=checks)
+    hasty(program.config, held, at).run(program, checks=checks)
     assert {MISDRAFTED} | also <= {reason for _, reason in checks.skipped}
 
 
-def test_and_shows_where_it_is_not(boot: Callable[[EngineConfig], Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_and_shows_where_it_is_not(hasty: Callable[..., Engine]) -> None:
     with pytest.raises(CheckFailed, match="draft tokens accepted after 1 tokens of request 0 is 1, must be 3"):
-        hasty(boot, monkeypatch, PROGRAM, padding, 1).run(PROGRAM, checks=Checks(PROGRAM, excuse_sglang=False))
+        hasty(CONFIG, padding, 1).run(PROGRAM, checks=Checks(PROGRAM, excuse_sglang=False))
 
 
 def test_right_slots_excuse_nothing(boot: Callable[[EngineConfig], Engine]) -> None:

@@ -49,8 +49,8 @@ class DraftLocs:
             {slot for copy in self._seen for slot in copy.values(place).tolist()} - {RIGHT} for place in (0, 1)
         )
         self._seen.clear()
-        copies.discard(PADDING)
-        return bool(drafts or copies), (drafts | copies) - {PADDING}
+        written = (drafts | copies) - {PADDING}
+        return bool(drafts or written), written
 
 
 class _Launch(NamedTuple):

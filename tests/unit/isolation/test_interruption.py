@@ -8,7 +8,7 @@ import pytest
 
 from harness.commands import children
 from harness.errors import UsageError
-from harness.isolation.interruption import heeded
+from harness.isolation.interruption import Stopped, heeded
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_items_of_a_command_end() -> None:
     """The one at work, which would never end of itself, and those that wait."""
     begun = []
 
-    def work(item: int, stopped: children.Stopped) -> None:
+    def work(item: int, stopped: Stopped) -> None:
         begun.append(item)
         signal.raise_signal(signal.SIGINT)
         while not stopped():
@@ -62,7 +62,7 @@ def test_items_of_a_command_end() -> None:
 def test_an_item_that_raises_ends_the_others() -> None:
     """Those at work beside it would never end of themselves."""
 
-    def work(item: int, stopped: children.Stopped) -> None:
+    def work(item: int, stopped: Stopped) -> None:
         if item == 0:
             raise UsageError("the disk is full")
         while not stopped():
