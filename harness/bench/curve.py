@@ -1,85 +1,77 @@
-"""Decode steps by batch size: a plain, a patched and an always-spec engine in turn, in a process of its own."""
+"""Decode steps by batch size: a plain, a patched and an always-spec engine, all there at once, which take turns.
 
-import gc
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import redirect_stdout
+A measurement takes a fraction of a second, for a host's speed changes within seconds.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import monotonic
 
 from pydantic import BaseModel
 
-from harness.bench.decode_steps import decode_steps
+from harness.bench.contest import ALWAYS, PLAIN, room_for
+from harness.bench.engines import EngineFailed, Engines, InProcess
+from harness.bench.rounds import rotated
+from harness.bench.stepping import STRETCH
+from harness.bench.tasks import Stepped, Stepping, Wanted
 from harness.configuration import EngineConfig, Worker
 from harness.engine.device import Device
-from harness.engine.engine import Engine
 
-SHORT, LONG = 16, 64
-"""Tokens of each request in the two runs whose difference is decode steps alone."""
-REPEATS = 3
-"""Of each run."""
+PATCHED = "patched"
+PROMPT_TOKENS = 16
 LEAST_ROUNDS = 2
 """One alone can't tell a slow engine from a slow moment of the host."""
-PLAIN, PATCHED, ALWAYS = "plain", "patched", "always-spec"
-
-
-class Rounds(BaseModel):
-    """One engine's figures: for each batch size one a round."""
-
-    step_ms: list[list[float]]
-    tokens_per_s: list[list[float]]
+PATIENCE_SECONDS = 240.0
+"""For a boot, and for each measurement."""
 
 
 class Curves(BaseModel):
-    """The three engines'."""
+    """The three engines' figures."""
 
     batch_sizes: tuple[int, ...]
-    engines: dict[str, Rounds]
+    engines: dict[str, list[list[Stepped]]]
+    """For each batch size one a round."""
 
     def ratios(self, threshold: int) -> Iterator[tuple[int, str, list[float]]]:
         """Patched step over that of the engine that it should be as quick as, round by round: size, engine, ratios."""
         for place, size in enumerate(self.batch_sizes):
             other = ALWAYS if size <= threshold else PLAIN
-            pairs = zip(self.engines[PATCHED].step_ms[place], self.engines[other].step_ms[place], strict=True)
-            yield size, other, [one / two for one, two in pairs]
+            pairs = zip(self.engines[PATCHED][place], self.engines[other][place], strict=True)
+            yield size, other, [one.step_ms / two.step_ms for one, two in pairs]
 
 
-def measure(config: EngineConfig, device: Device, seconds: float) -> Curves:
-    """Rounds until `seconds` are over, two at least; `config` is the patched engine's, its graphs the batch sizes."""
-    started = time.monotonic()
-    sizes = config.graphs
+def engines(config: EngineConfig, device: Device, gpu: str | None) -> Engines:
+    """The three, in processes that see this GPU; `config` is the patched one's, its graphs the batch sizes."""
+    roomy = room_for(config, PROMPT_TOKENS, [(max(config.graphs), STRETCH.tokens_needed(config))])
     configs = {
-        PLAIN: config.untoggled.model_copy(update={"worker": Worker.NONE}),
-        PATCHED: config,
-        ALWAYS: config.untoggled,
+        PLAIN: roomy.untoggled.model_copy(update={"worker": Worker.NONE}),
+        PATCHED: roomy,
+        ALWAYS: roomy.untoggled,
     }
-    engines = {name: Rounds(step_ms=[[] for _ in sizes], tokens_per_s=[[] for _ in sizes]) for name in configs}
-    turn = 0
-    while turn < LEAST_ROUNDS or (time.monotonic() - started) * (turn + 1) / turn < seconds:
-        turn += 1
-        for name, engine_config in configs.items():
-            print(f"round {turn}: {name}", file=sys.stderr, flush=True)
-            _measure_one(engine_config, device, engines[name])
-    return Curves(batch_sizes=sizes, engines=engines)
+    make = partial(InProcess, device=device, gpu=gpu, patience_s=PATIENCE_SECONDS, quiet=True)
+    return Engines({name: partial(make, of) for name, of in configs.items()})
 
 
-def _measure_one(config: EngineConfig, device: Device, rounds: Rounds) -> None:
-    with Engine(config, device) as engine:
-        gc.collect()
-        gc.freeze()
-        for place, size in enumerate(config.graphs):
-            seconds, steps = decode_steps(engine, size, (SHORT, LONG), REPEATS)
-            rounds.step_ms[place].append(seconds / steps * 1e3)
-            rounds.tokens_per_s[place].append(size * (LONG - SHORT) / seconds)
-        gc.unfreeze()
+def measure(engines: Engines, sizes: tuple[int, ...], seconds: float, told: Callable[[int], None]) -> Curves:
+    """Boot them, then rounds until `seconds` are over, two at least; `told` of the round, from 1, at each step of it.
+
+    Raises EngineFailed where one ends or never answers, UsageError where one is refused.
+    """
+    until, turn = monotonic() + seconds, 0
+    with engines:
+        engines.boot()
+        measured: dict[str, list[list[Stepped]]] = {name: [[] for _ in sizes] for name in (PLAIN, PATCHED, ALWAYS)}
+        while turn < LEAST_ROUNDS or monotonic() < until:
+            turn += 1
+            for place, size in enumerate(sizes):
+                for name in rotated(list(measured), turn + place):
+                    told(turn)
+                    measured[name][place].append(_stepped(engines, name, size))
+    return Curves(batch_sizes=sizes, engines=measured)
 
 
-def main() -> None:
-    """`python -m harness.bench.curve CONFIG_JSON DEVICE SECONDS`: figures as JSON on standard output."""
-    config, device, seconds = sys.argv[1:]
-    with redirect_stdout(sys.stderr):  # what a patch prints isn't a figure
-        curves = measure(EngineConfig.model_validate_json(config), Device(device), float(seconds))
-    sys.stdout.write(curves.model_dump_json())
-
-
-if __name__ == "__main__":
-    main()
+def _stepped(engines: Engines, name: str, size: int) -> Stepped:
+    said = engines.ask(name, Wanted(stepping=Stepping(batch_size=size, prompt_tokens=PROMPT_TOKENS)))
+    if said is None or said.stepped is None:
+        raise EngineFailed(f"{name}: {engines.failures[name]}")
+    return said.stepped

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from harness.bench import profile, switches
+from harness.bench import profile, stepping, switches
 from harness.bench.closed_loop import ClosedLoop
 from harness.bench.tasks import Answers, Said, Task, Wanted
 from harness.configuration import EngineConfig
 from harness.engine.device import Device
 from harness.engine.engine import Engine, import_release
 from harness.errors import UsageError
+from harness.patches.stack import sources
 
 
 def answer(engine: Engine, task: Task) -> Answers:
@@ -28,7 +29,7 @@ def answer(engine: Engine, task: Task) -> Answers:
 
 def serve(config: EngineConfig, device: Device, wanted: TextIO, say: Callable[[Said], None]) -> None:
     """Import SGLang at once, boot when told to, then do what is wanted, a line each."""
-    import_release(device)
+    import_release(device, sources(config.patch))
     if not wanted.readline():
         return
     started = time.perf_counter()
@@ -50,6 +51,8 @@ def serve(config: EngineConfig, device: Device, wanted: TextIO, say: Callable[[S
                 say(Said(answers=answer(engine, asked.task)))
             elif asked.switching is not None:
                 say(Said(switches=switches.measure(engine, asked.switching)))
+            elif asked.stepping is not None:
+                say(Said(stepped=stepping.measure(engine, asked.stepping)))
             elif asked.profiling is not None:
                 say(Said(profiled=profile.measure(engine, asked.profiling)))
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from select import select
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -19,6 +20,7 @@ from harness.configuration import EngineConfig
 from harness.engine import simulated
 from harness.engine.device import Device
 from harness.errors import UsageError
+from harness.isolation.gpus import on_gpu
 
 
 class EngineFailed(Exception):
@@ -41,12 +43,31 @@ class Measured(Protocol):
 class InProcess:
     """An engine stepped by SGLang's own loop; from the start its process imports SGLang, which takes 20 s."""
 
-    def __init__(self, config: EngineConfig, device: Device, accept_length: float | None) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        device: Device,
+        accept_length: float | None = None,
+        gpu: str | None = None,
+        patience_s: float | None = None,
+        quiet: bool = False,
+    ) -> None:
+        """Begin to import; it sees this GPU, or all that this process sees, and has so long for each answer.
+
+        What a quiet one prints is lost.
+        """
+        self._patience_s = patience_s
         command = [sys.executable, "-m", "harness.bench.engine_process", config.model_dump_json(), device.value]
-        environment = os.environ | simulated.environment(accept_length)
+        environment = os.environ | simulated.environment(accept_length) | on_gpu(gpu)
         # Ctrl-C is the parent's to answer.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if quiet else None,
+            text=True,
+            env=environment,
+            start_new_session=True,
         )
 
     def boot(self) -> float:
@@ -69,9 +90,11 @@ class InProcess:
         try:
             self._process.stdin.write(wanted.model_dump_json() + "\n")
             self._process.stdin.flush()
-            line = self._process.stdout.readline()
         except OSError:  # it ended before
-            line = ""
+            raise EngineFailed(f"its process ended with code {self._process.wait()}") from None
+        if not select([self._process.stdout], [], [], self._patience_s)[0]:
+            raise EngineFailed(f"no answer in {self._patience_s:.0f} s")
+        line = self._process.stdout.readline()
         if not line:
             raise EngineFailed(f"its process ended with code {self._process.wait()}")
         said = Said.model_validate_json(line)

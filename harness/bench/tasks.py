@@ -38,6 +38,15 @@ class Switching(BaseModel):
     prompt_tokens: int
 
 
+class Stepping(BaseModel):
+    """Steps of one batch to be timed (`harness.bench.stepping`)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    batch_size: int
+    prompt_tokens: int
+
+
 class Profiling(BaseModel):
     """Steps of one batch to be timed and traced (`harness.bench.profile`)."""
 
@@ -71,6 +80,15 @@ class Switches(BaseModel):
     plain_step_ms: float | None
 
 
+class Stepped(BaseModel):
+    """How long steps of one batch took."""
+
+    step_ms: float
+    """On average."""
+    tokens_per_s: float
+    """Of all requests."""
+
+
 class Profiled(BaseModel):
     """Where the time of one engine's steps goes."""
 
@@ -93,6 +111,7 @@ class Said(BaseModel):
     """What was raised; it says nothing more after that."""
     answers: Answers | None = None
     switches: Switches | None = None
+    stepped: Stepped | None = None
     profiled: Profiled | None = None
 
 
@@ -101,4 +120,5 @@ class Wanted(BaseModel):
 
     task: Task | None = None
     switching: Switching | None = None
+    stepping: Stepping | None = None
     profiling: Profiling | None = None

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.bench.breakdown import Breakdown, Phase
-from harness.bench.profile import tokens_needed
+from harness.bench.profile import STRETCH
 from harness.bench.tasks import Profiled, Profiling, Wanted
 from harness.commands import contests, options
 from harness.commands.asked import Asked, asking
@@ -38,7 +38,7 @@ def command(
     """
     sizes = numbers_of(batch_size, "--batch-size", least=1)
     resolved = asked.device.resolve()
-    tokens = tokens_needed(asked.config(resolved))
+    tokens = STRETCH.tokens_needed(asked.config(resolved))
     contest = asked.contest(
         resolved,
         threshold=max(1, max(sizes) - 1) if threshold is None else threshold,

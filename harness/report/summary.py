@@ -7,7 +7,9 @@ from harness.search.progress import Progress
 
 
 def line(progress: Progress) -> str:
-    """One line for now."""
+    """One line for now; of work that runs no programs, what it is."""
+    if not progress.programs:
+        return f"{progress.doing}: {progress.seconds:.0f} s"
     seconds = max(progress.seconds, 1e-9)
     best = "none" if progress.failure is None else f"{len(progress.failure.program.operations)} operations"
     return (

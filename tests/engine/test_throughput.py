@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.bench import profile, switches
+from harness.bench import profile, stepping, switches
 from harness.bench.engine_process import answer
-from harness.bench.profile import SETTLED_TOKENS
-from harness.bench.tasks import Profiling, Switching, Task
+from harness.bench.tasks import Profiling, Stepping, Switching, Task
 from harness.bench.throughput import Throughput
 from harness.configuration import EngineConfig, Toggle
 from harness.engine.device import Device
@@ -51,6 +50,16 @@ def test_switches_have_a_cost_each(boot: Engines) -> None:
 
 
 @pytest.mark.xdist_group("throughput")
+def test_a_step_takes_its_time(boot: Engines) -> None:
+    """Each request makes one token in a plain step, at 3, and more in a spec step, at 1."""
+    engine = boot(CONFIG)
+    for batch_size in (1, 3):
+        found = stepping.measure(engine, Stepping(batch_size=batch_size, prompt_tokens=16))
+        tokens_a_step = found.tokens_per_s * found.step_ms / 1e3 / batch_size
+        assert tokens_a_step == pytest.approx(1) if batch_size == 3 else 2 < tokens_a_step <= 4
+
+
+@pytest.mark.xdist_group("throughput")
 def test_a_profile_names_the_phases(boot: Engines, tmp_path: Path) -> None:
     """Of spec steps at 1 and of plain steps at 3, which have no draft forward."""
     engine = boot(CONFIG)
@@ -64,7 +73,7 @@ def test_a_profile_names_the_phases(boot: Engines, tmp_path: Path) -> None:
         if found.kernels:
             gpu = {name: phase.gpu_ms for name, phase in found.phases.items()}
             assert gpu["target forward"] == max(gpu.values())
-        assert profiled.kv_tokens[0] >= 16 + SETTLED_TOKENS
+        assert profiled.kv_tokens[0] >= 16 + profile.STRETCH.settled_tokens
     scheduler = engine._session.scheduler
     assert "run_batch" not in vars(scheduler)
     assert "forward" not in vars(scheduler.tp_worker.model_runner)

@@ -39,6 +39,9 @@ class MadeUpLab:
     def engines(self) -> None:
         pass
 
+    def watch(self, progress: Progress) -> None:
+        pass
+
     def pursue(self, ran: Ran) -> Finding:
         return Finding(ran, ran.program, self.plan.device, None, self._colds, [], "")
 

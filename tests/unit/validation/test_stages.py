@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from harness.bench.curve import ALWAYS, PATCHED, PLAIN, Curves, Rounds
-from harness.configuration import Worker
+from harness.bench import curve
+from harness.bench.engines import EngineFailed
+from harness.bench.tasks import Said, Stepped, Wanted
+from harness.configuration import EngineConfig, Worker
 from harness.engine.device import Device
-from harness.isolation.gpus import VISIBLE
 from harness.isolation.ran import Ran
 from harness.outcome import Outcome
 from harness.program import Program
@@ -108,39 +108,54 @@ def test_each_worker_soaks_for_its_share_of_the_time(
     assert given == [lab.plan.profile.budget.soak * at_once / 2] * 2
 
 
-def measured(*patched_ms: float) -> str:
-    """Rounds of one batch size, above the threshold, beside a plain engine of 1 ms a step."""
+class Paced:
+    """In the place of `InProcess`: steps of these milliseconds, one a measurement, then it has ended."""
 
-    def rounds(times: tuple[float, ...]) -> Rounds:
-        return Rounds(step_ms=[list(times)], tokens_per_s=[[1.0] * len(times)])
+    def __init__(self, steps_ms: list[float]) -> None:
+        self._steps_ms = iter(steps_ms)
 
-    others = dict.fromkeys((PLAIN, ALWAYS), rounds((1.0,) * len(patched_ms)))
-    return Curves(batch_sizes=(16,), engines={**others, PATCHED: rounds(patched_ms)}).model_dump_json()
+    def boot(self) -> float:
+        return 0.0
+
+    def ask(self, wanted: Wanted) -> Said:
+        assert wanted.stepping is not None
+        for ms in self._steps_ms:
+            return Said(stepped=Stepped(step_ms=ms, tokens_per_s=1e3 * wanted.stepping.batch_size / ms))
+        raise EngineFailed("its process ended with code -11")
+
+    def close(self) -> None:
+        pass
 
 
 @pytest.mark.parametrize(
-    ("device", "said", "status"),
+    ("device", "patched_ms", "status"),
     [
-        (Device.CUDA, measured(1.1, 1.4), Status.PASSED),
-        (Device.CUDA, measured(1.6, 1.7), Status.FAILED),
-        (Device.CUDA, measured(1.1, 9.0), Status.UNPROVEN),
-        (Device.CUDA, "Segmentation fault", Status.UNPROVEN),
-        (Device.CPU, measured(1.6, 1.7), Status.PASSED),
+        (Device.CUDA, [1.1, 1.4], Status.PASSED),
+        (Device.CUDA, [1.6, 1.7], Status.FAILED),
+        (Device.CUDA, [1.6, 1.7, 1.1, 1.6], Status.FAILED),
+        (Device.CUDA, [1.1, 9.0], Status.UNPROVEN),
+        (Device.CUDA, [1.1, 1.1, 1.1, 9.0, 1.1], Status.PASSED),
+        (Device.CUDA, [1.1], Status.UNPROVEN),
+        (Device.CPU, [1.6, 1.7], Status.PASSED),
     ],
-    ids=["quick", "slow", "slow once", "unreadable", "emulated"],
+    ids=["quick", "slow", "slow in most", "slow in half", "slow once", "ended", "emulated"],
 )
-def test_step_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: Device, said: str, status: Status) -> None:
-    """On the GPU that the validation has, and slow in every round or not proven to be."""
-    seen: dict[str, Any] = {}
+def test_step_times(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: Device, patched_ms: list[float], status: Status
+) -> None:
+    """On the GPU that the validation has, and slow in most rounds or not proven to be."""
 
-    def run(_: object, **given: Any) -> SimpleNamespace:
-        seen.update(given["env"])
-        return SimpleNamespace(returncode=0, stdout=said, stderr="")
+    def made(config: EngineConfig, device: Device, gpu: str | None, **_: object) -> Paced:
+        assert gpu == "GPU-1234"
+        return Paced([1.0] * 9 if config.toggle is None else patched_ms)
 
-    monkeypatch.setattr(speed, "subprocess", SimpleNamespace(run=run, TimeoutExpired=TimeoutError))
+    monkeypatch.setattr(curve, "InProcess", made)
+    monkeypatch.setattr(curve, "LEAST_ROUNDS", max(2, len(patched_ms)))
+    monkeypatch.setattr(speed, "SIZES", (16,))
     lab: Any = MadeUpLab(tmp_path, lambda _: None, workers=V1, device=device, gpus=("GPU-1234",))
-    assert speed.speed(lab).status is status
-    assert seen[VISIBLE] == "GPU-1234"
+    stage = speed.speed(lab)
+    assert stage.status is status, stage
+    assert "code -11" in stage.said or stage.curves
 
 
 @pytest.mark.parametrize(
