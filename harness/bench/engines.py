@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from select import select
 from types import TracebackType
 from typing import Protocol, Self
@@ -87,11 +88,9 @@ class InProcess:
         """One line to its process, and one back."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
+        with suppress(OSError):  # it has ended: its output, too
             self._process.stdin.write(wanted.model_dump_json() + "\n")
             self._process.stdin.flush()
-        except OSError:  # it ended before
-            raise EngineFailed(f"its process ended with code {self._process.wait()}") from None
         if not select([self._process.stdout], [], [], self._patience_s)[0]:
             raise EngineFailed(f"no answer in {self._patience_s:.0f} s")
         line = self._process.stdout.readline()
