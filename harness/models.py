@@ -1,6 +1,7 @@
 """Which target and draft an engine loads: the built-in pair, or one given by path."""
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,12 @@ def check_tokens(program: Program, size: int | None) -> None:
     if size is None:
         return
     for submit in program.submits:
-        largest = max(max(prompt) for prompt in submit.prompts())
-        if largest >= size:
-            raise UsageError(f"token id {largest} in a prompt: the target's vocabulary ends at {size - 1}")
+        asked = {"in a prompt": chain(*submit.prompts()), "in token_ids_logprob": submit.token_ids_logprob}
+        for where, tokens in asked.items():
+            if (largest := max(tokens, default=0)) >= size:
+                raise UsageError(f"token id {largest} {where}: the target's vocabulary ends at {size - 1}")
+        if submit.top_logprobs > size:
+            raise UsageError(f"top_logprobs {submit.top_logprobs}: the target's vocabulary has {size} tokens")
 
 
 def shape(name: str) -> ModelPair:

@@ -203,6 +203,12 @@ class After(Fetched):
     idle: bool
     streamed: dict[int, list[int]] = field(default_factory=dict)
     """Tokens streamed so far, by request, of those in the step."""
+    logprobs: dict[int, list[float]] = field(default_factory=dict)
+    """Their log probabilities, where the program asked for them."""
+    top_logprobs: dict[int, list[dict[int, float]]] = field(default_factory=dict)
+    """Those of the likeliest tokens in the place of each."""
+    retracted: set[int] = field(default_factory=set)
+    """Requests of the step that have been retracted."""
     read: dict[int, int] = field(default_factory=dict)
     """The token that the step's DECODE read, of each request; of other steps nothing."""
     ended: dict[int, str] = field(default_factory=dict)

@@ -30,7 +30,8 @@ class Submit(Value):
     the radix cache shares. A request ends after `max_new_tokens` tokens or, unless `ignore_eos`, at `stop_token` or the
     model's end-of-sequence token; the token it ends at is part of its output. `ignore_eos` is the default without a
     `stop_token` and refused with one, since SGLang then ignores both (Req._check_token_based_finish). `logprobs` asks
-    for the natural logarithm of each output token's probability.
+    for the natural logarithm of each output token's probability; with it `top_logprobs` asks for those of so many
+    tokens, the likeliest in its place, and `token_ids_logprob` for those of these tokens.
     """
 
     op: Literal["submit"] = "submit"
@@ -42,6 +43,8 @@ class Submit(Value):
     temperature: float = Field(default=0.0, ge=0.0)
     frequency_penalty: float = Field(default=0.0, ge=-2.0, le=2.0)
     logprobs: bool = False
+    top_logprobs: NonNegativeInt = 0
+    token_ids_logprob: tuple[NonNegativeInt, ...] = ()
 
     @property
     def open(self) -> bool:
@@ -59,6 +62,12 @@ class Submit(Value):
     def _stop_token_is_heeded(self) -> Self:
         if self.stop_token is not None and self.ignore_eos:
             raise ValueError("stop_token and ignore_eos exclude each other: SGLang ignores the stop token then")
+        return self
+
+    @model_validator(mode="after")
+    def _more_logprobs_with_logprobs(self) -> Self:
+        if (self.top_logprobs or self.token_ids_logprob) and not self.logprobs:
+            raise ValueError("top_logprobs and token_ids_logprob come with logprobs alone: ask for these, too")
         return self
 
     def prompts(self) -> list[tuple[int, ...]]:

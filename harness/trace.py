@@ -68,6 +68,10 @@ class RequestTrace:
     """Token ids as they were streamed."""
     logprobs: list[float] = field(default_factory=list)
     """Natural logarithm of each output token's probability, where the program asked for them."""
+    top_logprobs: list[dict[int, float]] = field(default_factory=list)
+    """Those of the likeliest tokens in the place of each output token."""
+    token_ids_logprobs: list[dict[int, float]] = field(default_factory=list)
+    """Those of the tokens that the program named."""
     finish_reason: str | None = None
     """length, stop or abort; None while it runs."""
     aborted: bool = False

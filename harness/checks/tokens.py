@@ -1,26 +1,32 @@
 """I9: every step gives every request its tokens, and gives them to whoever listens."""
 
-from harness.checks.base import Check, Findings, Violation
+from harness.checks.base import Check, Findings, Skipped, Violation
 from harness.observation import After
 from harness.oracle import first_difference
 from harness.program import Program
+
+LOST = "SGLang itself loses the first log probability of some retracted requests: cases/upstream/first-logprob-lost"
 
 
 class Tokens(Check):
     """At least one token a decode step for a request that goes on, exactly one in a plain step, and all streamed.
 
     `Req.output_ids` (managers/schedule_batch.py) against `BatchTokenIDOutput.output_ids` (managers/io_struct.py), which
-    `stream_output_generation` (managers/scheduler_output_processor_mixin.py) sends on.
+    `stream_output_generation` (managers/scheduler_output_processor_mixin.py) sends on. With them go as many log
+    probabilities, where the program asked for any: of each token the one that it has among the likeliest in its place,
+    and of a greedy token the largest of these.
     """
 
     name = "I9-tokens"
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
+        self._submits = [submit for submit in program.submits for _ in range(submit.count)]
         self._ended: set[int] = set()
+        self._seen: dict[int, int] = {}
 
     def after_step(self, after: After) -> Findings:
-        """Count the tokens of the step, and compare what was streamed with what the scheduler keeps."""
+        """Count the tokens of the step, compare what was streamed with what the scheduler keeps, look at logprobs."""
         step, running = after.step, {request.number: request for request in after.requests if not request.finished}
         decoded = step.spec or step.plain
         for number, count in zip(step.requests, step.tokens_out, strict=True):
@@ -29,9 +35,36 @@ class Tokens(Check):
             if number not in self._ended and (count < least or (most is not None and count > most)):
                 kind = "plain" if step.plain else "spec"
                 yield Violation(f"tokens in a {kind} step", least if most is None else most, count, number)
+            self.answered += request is not None
             if request is not None and after.streamed[number] != request.output:
                 streamed = after.streamed[number]
                 place = first_difference(streamed, request.output)
                 seen = f"{len(streamed)} tokens, another from token {place} on"
                 yield Violation("what was streamed", f"{len(request.output)} tokens kept", seen, number)
+            if self._submits[number].logprobs and after.ended.get(number) != "abort":
+                yield from self._logprobs(after, number)
         self._ended |= after.ended.keys()
+
+    def _logprobs(self, after: After, number: int) -> Findings:
+        submit, tokens, logprobs = self._submits[number], after.streamed[number], after.logprobs[number]
+        top = after.top_logprobs[number]
+        start, self._seen[number] = self._seen.get(number, 0), len(tokens)
+        if self.excuse_sglang and number in after.retracted and len(logprobs) == len(tokens) - 1:
+            yield Skipped(LOST)
+            return
+        if len(logprobs) != len(tokens):
+            yield Violation("number of logprobs streamed", len(tokens), len(logprobs), number)
+        elif submit.top_logprobs and len(top) != len(tokens):
+            yield Violation("number of places with top logprobs streamed", len(tokens), len(top), number)
+        elif submit.top_logprobs:
+            for place in range(start, len(tokens)):
+                yield from self._likeliest(number, place, tokens[place], logprobs[place], top[place])
+
+    def _likeliest(self, number: int, place: int, token: int, logprob: float, top: dict[int, float]) -> Findings:
+        submit = self._submits[number]
+        if len(top) != submit.top_logprobs:
+            yield Violation(f"top logprobs of output token {place}", submit.top_logprobs, len(top), number)
+            return
+        expected = top.get(token, logprob) if submit.open else max(top.values())
+        if logprob != expected:
+            yield Violation(f"logprob of output token {place}", expected, logprob, number)

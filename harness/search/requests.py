@@ -14,6 +14,8 @@ from harness.search.upstream import outruns_context, spoils, stops_late
 SEEDS_TRIED = 200
 EARLIEST_END = 4
 """Output tokens at least within which an end of sequence is sought: fewer take too many seeds."""
+TOP_LOGPROBS = 2
+"""That a request asks for which asks for logprobs: enough to see whose they are."""
 MOST_CHUNKS = 10
 """In how many chunks a prompt may be prefilled: each takes a step."""
 
@@ -82,6 +84,7 @@ def _submit(config: EngineConfig, shape: Shape, count: int) -> Submit | None:
         temperature=shape.temperature,
         frequency_penalty=shape.frequency_penalty,
         logprobs=shape.logprobs,
+        top_logprobs=TOP_LOGPROBS if shape.logprobs else 0,
     )
     return _answerable(config, submit)
 

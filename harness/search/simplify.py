@@ -13,6 +13,16 @@ from harness.limits import check_program
 from harness.program import DEFAULT_PROMPT, Abort, Drain, Operation, Program, Step, Submit
 from harness.prompts import Prompt
 
+PLAINER: tuple[dict[str, object], ...] = (
+    {"stop_token": None},
+    {"temperature": 0.0},
+    {"frequency_penalty": 0.0},
+    {"logprobs": False, "top_logprobs": 0, "token_ids_logprob": ()},
+    {"top_logprobs": 0},
+    {"token_ids_logprob": ()},
+)
+"""What a submission may do without."""
+
 
 def candidates(program: Program) -> Iterator[Program]:
     """Programs that are simpler in one respect; those that couldn't run are left out.
@@ -62,9 +72,9 @@ def _simpler(operation: Operation) -> Iterator[Operation]:
 def _simpler_submits(submit: Submit) -> Iterator[Submit]:
     for count in _smaller(submit.count):
         yield submit.model_copy(update={"count": count})
-    for name, plain in (("stop_token", None), ("temperature", 0.0), ("frequency_penalty", 0.0), ("logprobs", False)):
-        if getattr(submit, name) != plain:
-            yield submit.model_copy(update={name: plain})
+    for plainer in PLAINER:
+        if any(getattr(submit, name) != value for name, value in plainer.items()):
+            yield submit.model_copy(update=plainer)
     if not submit.ignore_eos and submit.stop_token is None:
         yield submit.model_copy(update={"ignore_eos": True})
     for tokens in _smaller(submit.max_new_tokens):

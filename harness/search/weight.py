@@ -42,9 +42,12 @@ def _steps(operation: Submit | Step | Abort | Retract | Flush | Drain) -> int:
             return 0
 
 
+LOGPROBS = ("logprobs", "top_logprobs", "token_ids_logprob")
+
+
 def _extras(submit: Submit) -> int:
     plain = Submit()
-    names = ("stop_token", "ignore_eos", "temperature", "frequency_penalty", "logprobs")
+    names = ("stop_token", "ignore_eos", "temperature", "frequency_penalty", *LOGPROBS)
     return sum(getattr(submit, name) != getattr(plain, name) for name in names)
 
 

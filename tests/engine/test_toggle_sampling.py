@@ -51,13 +51,22 @@ def plain(config: EngineConfig) -> EngineConfig:
 
 @BOTH
 def test_logprobs_are_those_of_a_plain_engine(boot: Boot, config: EngineConfig) -> None:
-    toggled = run(boot(config), crossing(logprobs=True))
-    expected = run(boot(plain(config)), crossing(logprobs=True))
+    """Of each token, of the likeliest in its place and of named ones."""
+    operations = crossing(logprobs=True, top_logprobs=3, token_ids_logprob=(5, 90))
+    toggled = run(boot(config), operations)
+    expected = run(boot(plain(config)), operations)
     for request, other in zip(toggled.requests, expected.requests, strict=True):
         assert request.output == other.output
         assert len(request.logprobs) == len(request.output)
         assert request.logprobs == pytest.approx(other.logprobs, abs=1e-3)
         assert max(request.logprobs) <= 0
+        for seen, right in (
+            (request.top_logprobs, other.top_logprobs),
+            (request.token_ids_logprobs, other.token_ids_logprobs),
+        ):
+            assert len(seen) == len(request.output)
+            for place, value in enumerate(seen):
+                assert value == pytest.approx(right[place], abs=1e-3), place
 
 
 @BOTH

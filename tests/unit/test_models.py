@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -68,7 +69,19 @@ def test_a_draft_that_is_no_eagle3(pair: ModelPair) -> None:
     assert "is no EAGLE-3 draft: its architectures are ['LlamaForCausalLM']" in refusal(pair)
 
 
-def test_token_ids_beyond_the_vocabulary() -> None:
-    with pytest.raises(UsageError, match="token id 256 in a prompt: the target's vocabulary ends at 255"):
-        check_tokens(Program(operations=(Submit(prompt=(0, 256)),)), vocabulary_size(EngineConfig()))
-    check_tokens(Program(operations=(Submit(prompt=(0, 255)),)), vocabulary_size(EngineConfig()))
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"prompt": (0, 256)}, "token id 256 in a prompt: the target's vocabulary ends at 255"),
+        ({"token_ids_logprob": (256,)}, "token id 256 in token_ids_logprob: the target's vocabulary ends at 255"),
+        ({"top_logprobs": 257}, "top_logprobs 257: the target's vocabulary has 256 tokens"),
+    ],
+)
+def test_what_is_beyond_the_vocabulary(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_tokens(Program(operations=(Submit(logprobs=True, **asked),)), vocabulary_size(EngineConfig()))
+
+
+def test_the_whole_vocabulary() -> None:
+    submit = Submit(prompt=(0, 255), logprobs=True, token_ids_logprob=(255,), top_logprobs=256)
+    check_tokens(Program(operations=(submit,)), vocabulary_size(EngineConfig()))

@@ -47,6 +47,7 @@ PROMPTS = st.builds(
 OPERATIONS = st.one_of(
     st.builds(Submit, count=st.integers(1, 20), prompt=PROMPTS | st.lists(st.integers(0, 255), min_size=1).map(tuple)),
     st.builds(Submit, prompt=PROMPTS, stop_token=st.integers(0, 255), max_new_tokens=st.integers(1, 99)),
+    st.builds(Submit, logprobs=st.just(True), token_ids_logprob=st.lists(st.integers(0, 255)).map(tuple)),
     st.builds(Step, count=st.integers(1, 99)),
     st.builds(Abort, request=st.integers(0, 99)),
     st.sampled_from([Retract(), Flush(), Drain()]),
@@ -81,6 +82,10 @@ def test_immutable_and_hashable() -> None:
         (
             '{"version": 1, "program": {"operations": [{"op": "submit", "stop_token": 3, "ignore_eos": true}]}}',
             "operations.0.submit: stop_token and ignore_eos exclude each other",
+        ),
+        (
+            '{"version": 1, "program": {"operations": [{"op": "submit", "top_logprobs": 3}]}}',
+            "operations.0.submit: top_logprobs and token_ids_logprob come with logprobs alone",
         ),
         (
             '{"version": 1, "program": {"operations": [{"op": "submit", "prompt": []}]}}',

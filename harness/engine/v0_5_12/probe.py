@@ -1,6 +1,6 @@
 """Watch what passes through a scheduler, and write it down as a trace."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -81,8 +81,16 @@ class Probe:
                 request.finish_reason = reason["type"]
             streamed[number] = streamed.get(number, 0) + len(ids)
         if output.output_token_logprobs_val:
-            for rid, logprobs in zip(output.rids, output.output_token_logprobs_val, strict=True):
-                requests[number_of(rid)].logprobs += logprobs
+            self._logprobs(output)
+
+    def _logprobs(self, output: Any) -> None:
+        for row, rid in enumerate(output.rids):
+            request = self.trace.requests[number_of(rid)]
+            request.logprobs += output.output_token_logprobs_val[row]
+            request.top_logprobs += _by_token(output.output_top_logprobs_idx[row], output.output_top_logprobs_val[row])
+            request.token_ids_logprobs += _by_token(
+                output.output_token_ids_logprobs_idx[row], output.output_token_ids_logprobs_val[row]
+            )
 
     def abort_output(self, rid: str) -> None:
         """An `AbortReq` to the tokenizer: the request ended without having run, or out of memory."""
@@ -155,3 +163,7 @@ class Probe:
         while self._reported < len(steps) and steps[self._reported].processed:
             on_step(steps[self._reported])
             self._reported += 1
+
+
+def _by_token(ids: Sequence[Sequence[int]], values: Sequence[Sequence[float]]) -> list[dict[int, float]]:
+    return [dict(zip(*place, strict=True)) for place in zip(ids, values, strict=True)]

@@ -44,8 +44,8 @@ def generate(submit: Submit, number: int, prompt: tuple[int, ...]) -> Any:
         sampling_params=parameters,
         return_logprob=submit.logprobs,
         logprob_start_len=-1,
-        top_logprobs_num=0,
-        token_ids_logprob=None,
+        top_logprobs_num=submit.top_logprobs,
+        token_ids_logprob=list(submit.token_ids_logprob) or None,
         stream=True,
     )
 

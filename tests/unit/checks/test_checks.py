@@ -13,6 +13,7 @@ from harness.checks.fresh import fresh
 from harness.checks.losslessness import Losslessness
 from harness.checks.shapes import Shapes
 from harness.checks.sums import Sums
+from harness.checks.tokens import LOST, Tokens
 from harness.configuration import EngineConfig, Worker
 from harness.errors import UsageError
 from harness.fetched import fetch
@@ -39,8 +40,8 @@ PROMPT = Prompt(period=4, seed=0, length=6)
 RIGHT = PROMPT.sequence(40)
 
 
-def program(config: EngineConfig = V1) -> Program:
-    return Program(config=config, operations=(Submit(count=2, prompt=PROMPT, max_new_tokens=8), Drain()))
+def program(config: EngineConfig = V1, **asked: Any) -> Program:
+    return Program(config=config, operations=(Submit(count=2, prompt=PROMPT, max_new_tokens=8, **asked), Drain()))
 
 
 def found(moment: str, observation: Any, config: EngineConfig = V1) -> list[str]:
@@ -256,6 +257,59 @@ def test_no_progress() -> None:
         checks.after_step(nothing)
     with pytest.raises(CheckFailed, match="steps without a token"):
         checks.after_step(nothing)
+
+
+def logprobs(asked: dict[str, Any], streamed: dict[str, Any], **more: Any) -> list[object]:
+    """Of two requests, the second with nothing wrong."""
+    of_both = {field: {0: values, 1: []} for field, values in {"logprobs": [], "top_logprobs": [], **streamed}.items()}
+    tokens = {0: [20, 21], 1: []}
+    requests = [request(0, output=tokens[0]), request(1, output=tokens[1])]
+    seen = after(requests=requests, streamed=tokens, step=step(tokens_out=(1, 1)), **of_both, **more)
+    return list(Tokens(program(logprobs=True, **asked)).after_step(seen))
+
+
+TOP = [{20: -0.5, 7: -1.5}, {21: -0.25, 8: -2.0}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "streamed", "finding"),
+    [
+        ({}, {"logprobs": [-0.5, -0.25]}, None),
+        ({}, {"logprobs": [-0.5]}, Violation("number of logprobs streamed", 2, 1, 0)),
+        ({"top_logprobs": 2}, {"logprobs": [-0.5, -0.25], "top_logprobs": TOP}, None),
+        (
+            {"top_logprobs": 2},
+            {"logprobs": [-0.5, -0.25], "top_logprobs": TOP[:1]},
+            Violation("number of places with top logprobs streamed", 2, 1, 0),
+        ),
+        (
+            {"top_logprobs": 2},
+            {"logprobs": [-0.5, -0.25], "top_logprobs": [TOP[0], {21: -0.25}]},
+            Violation("top logprobs of output token 1", 2, 1, 0),
+        ),
+        (
+            {"top_logprobs": 2},
+            {"logprobs": [-0.5, -0.25], "top_logprobs": [TOP[1], TOP[1]]},
+            Violation("logprob of output token 0", -0.25, -0.5, 0),
+        ),
+        (
+            {"top_logprobs": 2, "temperature": 1.0},
+            {"logprobs": [-9.0, -0.75], "top_logprobs": [TOP[1], TOP[1]]},
+            Violation("logprob of output token 1", -0.25, -0.75, 0),
+        ),
+    ],
+    ids=["right", "one lost", "right, with the likeliest", "place lost", "one too few", "another row's", "sampled"],
+)
+def test_logprobs(asked: dict[str, Any], streamed: dict[str, Any], finding: Violation | None) -> None:
+    """A greedy token is the likeliest; a sampled one may be too unlikely to be among those that were asked for."""
+    assert logprobs(asked, streamed) == ([finding] if finding else [])
+
+
+def test_a_retracted_request_may_lose_a_logprob() -> None:
+    """SGLang's own doing; but not two, and not of a request that was never retracted."""
+    assert logprobs({}, {"logprobs": [-0.25]}, retracted={0}) == [Skipped(LOST)]
+    assert logprobs({}, {"logprobs": [-0.25]}, retracted={1}) != [Skipped(LOST)]
+    assert logprobs({}, {}, retracted={0}) == [Violation("number of logprobs streamed", 2, 0, 0)]
 
 
 def lossless(streamed: list[int], ended: str | None = None) -> list[object]:
