@@ -1,5 +1,6 @@
 """pytest options, and engines for tests: one a process, kept while its configuration is asked for."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
     on_gpu = device_of(config) is Device.CUDA
     return True if on_gpu and collection_path == EMULATION_TESTS else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would all children whose Ctrl-C is tested."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
