@@ -72,8 +72,11 @@ def test_one_engine_at_a_time(boot: Boot) -> None:
 
 
 def test_a_closed_engine_says_so(boot: Boot) -> None:
+    """And has ended its sockets itself: left to the garbage collector they may be waited for, for ever."""
     engine = boot(EngineConfig(worker=Worker.NONE, graphs=()))
+    sockets = engine._session.scheduler.recv_from_tokenizer.context
     engine.close()
+    assert sockets.closed
     engine.close()
     with pytest.raises(RuntimeError, match="this engine is closed"):
         engine.reset()

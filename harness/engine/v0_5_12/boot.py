@@ -26,6 +26,8 @@ FREE_MEMORY_SHARE = 0.9
 """Of the memory that is free when an engine starts, for its models and KV pool. Only a bound, since `kv_tokens` says
 how large the pool is; wide, so that several engines fit on one GPU, the last of them into what the others left."""
 SCHEDULER = "sglang.srt.managers.scheduler"
+_contexts: list[Any] = []
+"""ZeroMQ's, of schedulers that have been started and not shut down."""
 
 
 def boot(config: EngineConfig, device: str, as_served: bool) -> Any:
@@ -40,6 +42,7 @@ def boot(config: EngineConfig, device: str, as_served: bool) -> Any:
         import_models(config)
     # Its thread would keep a closed scheduler's memory alive, and kill a process that pauses between steps.
     scheduler_module.create_scheduler_watchdog = lambda *_, **__: None
+    scheduler_module.get_zmq_socket = _socket
     with _toggled(config):
         try:
             with _quiet():
@@ -106,8 +109,21 @@ def shut_down() -> None:
     parallel.destroy_distributed_environment()
     importlib.import_module("sglang.srt.model_executor.cuda_graph_runner").set_global_graph_memory_pool(None)
     importlib.import_module("sglang.srt.model_executor.input_buffers")._forward_input_buffer_pool.clear()
+    while _contexts:
+        _contexts.pop().destroy(linger=0)
     gc.collect()
     torch.cuda.empty_cache()
+
+
+def _socket(context: Any, *given: Any) -> Any:
+    """A socket of `Scheduler.init_ipc_channels`, whose context is kept until it can be ended together with its sockets.
+
+    The garbage collector may come upon the context first, and then waits for ever for sockets to be closed that it
+    would close next.
+    """
+    if context not in _contexts:
+        _contexts.append(context)
+    return importlib.import_module("sglang.srt.utils.network").get_zmq_socket(context, *given)
 
 
 def _remove_socket_files(ports: Any) -> None:
