@@ -54,7 +54,9 @@ def check_tokens(program: Program, size: int | None) -> None:
             if (largest := max(tokens, default=0)) >= size:
                 raise UsageError(f"token id {largest} {where}: the target's vocabulary ends at {size - 1}")
         if submit.top_logprobs > size:
-            raise UsageError(f"top_logprobs {submit.top_logprobs}: the target's vocabulary has {size} tokens")
+            raise UsageError(
+                f"top_logprobs {submit.top_logprobs}: the target's vocabulary has {size} tokens, ask for no more"
+            )
 
 
 def shape(name: str) -> ModelPair:

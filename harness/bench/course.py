@@ -48,7 +48,6 @@ class Course:
         lengths = [self._answer_tokens] * batch_size
         self._questions = Questions.of_length(engine.config, prompt_tokens, lengths, 0, known=False)
         self._settled = prompt_tokens + stretch.settled_tokens
-        self._tracing, self._window = NOTHING, NOTHING
         self.seconds = 0.0
         """Of the steps that count."""
         self.tokens_before = self.tokens_after = 0.0
@@ -59,18 +58,17 @@ class Course:
 
         Raises RuntimeError where not all requests run together.
         """
-        self._tracing, self._window = tracing, window
         self._engine.reset()
-        self._engine.run_bare(self)
+        self._engine.run_bare(self._received(tracing, window))
 
-    def __iter__(self) -> Iterator[list[Any]]:
+    def _received(self, tracing: Context, window: Context) -> Iterator[list[Any]]:
         generate = self._engine.messages.generate
         yield [generate(asked.submit, number, asked.prompt) for number, asked in enumerate(self._questions)]
         yield from self._until_settled()
-        with self._tracing:
+        with tracing:
             yield from [[]] * self._stretch.skipped
             self.tokens_before = self._mean_tokens()
-            with self._window:
+            with window:
                 started = time.perf_counter()
                 yield from [[]] * self._stretch.steps
                 self.seconds = time.perf_counter() - started

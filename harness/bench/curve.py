@@ -4,10 +4,9 @@ A measurement takes a fraction of a second, for a host's speed changes within se
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-
-from pydantic import BaseModel
 
 from harness.bench.contest import ALWAYS, PLAIN, room_for
 from harness.bench.engines import EngineFailed, Engines, InProcess
@@ -25,7 +24,8 @@ PATIENCE_SECONDS = 240.0
 """For a boot, and for each measurement."""
 
 
-class Curves(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Curves:
     """The three engines' figures."""
 
     batch_sizes: tuple[int, ...]
@@ -52,26 +52,26 @@ def engines(config: EngineConfig, device: Device, gpu: str | None) -> Engines:
     return Engines({name: partial(make, of) for name, of in configs.items()})
 
 
-def measure(engines: Engines, sizes: tuple[int, ...], seconds: float, told: Callable[[int], None]) -> Curves:
+def measure(running: Engines, sizes: tuple[int, ...], seconds: float, told: Callable[[int], None]) -> Curves:
     """Boot them, then rounds until `seconds` are over, two at least; `told` of the round, from 1, at each step of it.
 
     Raises EngineFailed where one ends or never answers, UsageError where one is refused.
     """
     until, turn = monotonic() + seconds, 0
-    with engines:
-        engines.boot()
+    with running:
+        running.boot()
         measured: dict[str, list[list[Stepped]]] = {name: [[] for _ in sizes] for name in (PLAIN, PATCHED, ALWAYS)}
         while turn < LEAST_ROUNDS or monotonic() < until:
             turn += 1
             for place, size in enumerate(sizes):
                 for name in rotated(list(measured), turn + place):
                     told(turn)
-                    measured[name][place].append(_stepped(engines, name, size))
+                    measured[name][place].append(_stepped(running, name, size))
     return Curves(batch_sizes=sizes, engines=measured)
 
 
-def _stepped(engines: Engines, name: str, size: int) -> Stepped:
-    said = engines.ask(name, Wanted(stepping=Stepping(batch_size=size, prompt_tokens=PROMPT_TOKENS)))
+def _stepped(running: Engines, name: str, size: int) -> Stepped:
+    said = running.ask(name, Wanted(stepping=Stepping(batch_size=size, prompt_tokens=PROMPT_TOKENS)))
     if said is None or said.stepped is None:
-        raise EngineFailed(f"{name}: {engines.failures[name]}")
+        raise EngineFailed(f"{name}: {running.failures[name]}")
     return said.stepped

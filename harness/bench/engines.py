@@ -92,7 +92,7 @@ class InProcess:
             self._process.stdin.write(wanted.model_dump_json() + "\n")
             self._process.stdin.flush()
         if not select([self._process.stdout], [], [], self._patience_s)[0]:
-            raise EngineFailed(f"no answer in {self._patience_s:.0f} s")
+            raise EngineFailed(f"no answer in {self._patience_s:.0f} s: it hangs, or the machine is too busy to tell")
         line = self._process.stdout.readline()
         if not line:
             raise EngineFailed(f"its process ended with code {self._process.wait()}")

@@ -1,7 +1,7 @@
 """I9: every step gives every request its tokens, and gives them to whoever listens."""
 
 from harness.checks.base import Check, Findings, Skipped, Violation
-from harness.observation import After
+from harness.observation import After, Request
 from harness.oracle import first_difference
 from harness.program import Program
 
@@ -36,15 +36,18 @@ class Tokens(Check):
             if number not in self._ended and (count < least or (most is not None and count > most)):
                 kind = "plain" if step.plain else "spec"
                 yield Violation(f"tokens in a {kind} step", least if most is None else most, count, number)
-            self.answered += request is not None
-            if request is not None and after.streamed[number] != request.output:
-                streamed = after.streamed[number]
-                place = first_difference(streamed, request.output)
-                seen = f"{len(streamed)} tokens, another from token {place} on"
-                yield Violation("what was streamed", f"{len(request.output)} tokens kept", seen, number)
+            if request is not None:
+                self.answered += 1
+                yield from self._streamed(after.streamed[number], request)
             if self._submits[number].logprobs and after.ended.get(number) != "abort":
                 yield from self._logprobs(after, number)
         self._ended |= after.ended.keys()
+
+    def _streamed(self, streamed: list[int], request: Request) -> Findings:
+        if streamed != request.output:
+            place = first_difference(streamed, request.output)
+            seen = f"{len(streamed)} tokens, another from token {place} on"
+            yield Violation("what was streamed", f"{len(request.output)} tokens kept", seen, request.number)
 
     def _logprobs(self, after: After, number: int) -> Findings:
         submit, tokens, logprobs = self._submits[number], after.streamed[number], after.logprobs[number]

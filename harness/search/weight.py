@@ -42,12 +42,10 @@ def _steps(operation: Submit | Step | Abort | Retract | Flush | Drain) -> int:
             return 0
 
 
-LOGPROBS = ("logprobs", "top_logprobs", "token_ids_logprob")
-
-
 def _extras(submit: Submit) -> int:
     plain = Submit()
-    names = ("stop_token", "ignore_eos", "temperature", "frequency_penalty", *LOGPROBS)
+    ends, drawn = ("stop_token", "ignore_eos"), ("temperature", "frequency_penalty")
+    names = (*ends, *drawn, "logprobs", "top_logprobs", "token_ids_logprob")
     return sum(getattr(submit, name) != getattr(plain, name) for name in names)
 
 

@@ -35,7 +35,7 @@ def speed(lab: Lab) -> Stage:
         try:
             measured = curve.measure(engines, SIZES, seconds, partial(_tell, lab, worker))
         except (EngineFailed, UsageError) as error:
-            return ending.unproven(f"worker {worker}: {error}", *figures)
+            return ending.unproven(f"worker {worker}, {error}: run it again, or mend what ends it", *figures)
         curves += _curves(worker, measured)
         for size, other, ratios in measured.ratios(plan.threshold):
             figures.append((f"{worker}, {size} requests, patched / {other}", _spread(ratios)))
